@@ -1,0 +1,126 @@
+# How tests are added. Three helpers:
+#
+#   dtm_add_mpi_test(NAME name SOURCES a.cpp... RANKS 1 2 4
+#                    [LABELS l...] [TIMEOUT seconds] [LIBRARIES target...] [ARGUMENTS argument...]
+#                    [ENVIRONMENT NAME=value...] [COMPILE_OPTIONS option...])
+#     One Catch2 program under mpiexec, one ctest entry per rank count: name.np1, name.np2, name.np4.
+#     Rank counts are never dropped for lack of cores: four ranks on two cores are slow, not wrong.
+#
+#   dtm_add_test(NAME name SOURCES a.cpp... [the same options without RANKS])
+#     One Catch2 program in a single process.
+#
+#   dtm_add_negative_test(file.cpp [LABELS l...] [COMPILE_OPTIONS option...])
+#     Programs that must not compile. The file holds `#if DTM_CASE == n` sections and lines
+#     `// case n: regex` (grep -E; several lines for one case must all match). Case 0 is the control and
+#     compiles; every other case fails with exactly one `error:`. One ctest entry per file and compiler.
+#
+# Test programs include "support/catch.hpp" and "support/runner.hpp".
+
+include_guard(GLOBAL)
+
+set(DTM_TESTS_DIR ${CMAKE_CURRENT_LIST_DIR}/..)
+cmake_path(NORMAL_PATH DTM_TESTS_DIR)
+
+find_package(Catch2 REQUIRED)
+
+# ---- compilers of the tests that only parse ----------------------------------------------------------
+find_program(DTM_GXX NAMES g++-12 g++ DOC "g++ of the negative and static tests")
+find_program(DTM_CLANGXX NAMES clang++-14 clang++ DOC "clang++ of the negative and static tests")
+set(DTM_SYNTAX_COMPILERS "")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND DTM_SYNTAX_COMPILERS gcc=${CMAKE_CXX_COMPILER})
+elseif(DTM_GXX)
+  list(APPEND DTM_SYNTAX_COMPILERS gcc=${DTM_GXX})
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  list(APPEND DTM_SYNTAX_COMPILERS clang=${CMAKE_CXX_COMPILER})
+elseif(DTM_CLANGXX)
+  list(APPEND DTM_SYNTAX_COMPILERS clang=${DTM_CLANGXX})
+endif()
+
+# ---- flags and the runner ----------------------------------------------------------------------------
+# Tests keep their asserts in every build type.
+add_library(dtm_test_options INTERFACE)
+target_compile_options(dtm_test_options INTERFACE -UNDEBUG -Wall -Wextra)
+target_include_directories(dtm_test_options INTERFACE ${DTM_TESTS_DIR})
+target_link_libraries(dtm_test_options INTERFACE dtm::dtm Catch2::Catch2)
+
+# Catch2 2 compiles its runner with main; doing so costs half a minute optimised, hence once and at -O0.
+add_library(dtm_test_runner OBJECT ${DTM_TESTS_DIR}/support/main.cpp)
+target_compile_options(dtm_test_runner PRIVATE -O0)
+target_link_libraries(dtm_test_runner PUBLIC dtm_test_options)
+
+function(dtm_test_program name)
+  cmake_parse_arguments(arg "" "" "SOURCES;LIBRARIES;COMPILE_OPTIONS" ${ARGN})
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE dtm_test_runner dtm_test_options ${arg_LIBRARIES})
+  target_compile_options(${name} PRIVATE ${arg_COMPILE_OPTIONS})
+endfunction()
+
+set(DTM_TEST_ENVIRONMENT OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+  "DTM_DEADLINE=$<IF:$<BOOL:${DTM_TEST_DEADLINE}>,${DTM_TEST_DEADLINE},20>" DTM_CHECK_LEVEL=2)
+set(DTM_RUNNER_ARGUMENTS --order decl --rng-seed 1 -w NoTests)
+
+function(dtm_add_mpi_test)
+  cmake_parse_arguments(arg "" "NAME;TIMEOUT"
+    "SOURCES;RANKS;LABELS;LIBRARIES;ARGUMENTS;ENVIRONMENT;COMPILE_OPTIONS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES OR NOT arg_RANKS)
+    message(FATAL_ERROR "dtm_add_mpi_test needs NAME, SOURCES and RANKS; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  dtm_test_program(${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
+    COMPILE_OPTIONS ${arg_COMPILE_OPTIONS})
+  math(EXPR mpiexec_timeout "${arg_TIMEOUT} - ${arg_TIMEOUT} / 12 - 1")  # mpiexec's own message is the better one
+  foreach(ranks IN LISTS arg_RANKS)
+    add_test(NAME ${arg_NAME}.np${ranks}
+      COMMAND "${MPIEXEC_EXECUTABLE}" "${MPIEXEC_NUMPROC_FLAG}" ${ranks} ${MPIEXEC_PREFLAGS}
+              $<TARGET_FILE:${arg_NAME}> ${MPIEXEC_POSTFLAGS} ${DTM_RUNNER_ARGUMENTS} ${arg_ARGUMENTS})
+    set_tests_properties(${arg_NAME}.np${ranks} PROPERTIES
+      PROCESSORS ${ranks} TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+      LABELS "mpi;np${ranks};${arg_LABELS}"
+      ENVIRONMENT "${DTM_TEST_ENVIRONMENT};MPIEXEC_TIMEOUT=${mpiexec_timeout};${arg_ENVIRONMENT}")
+  endforeach()
+endfunction()
+
+function(dtm_add_test)
+  cmake_parse_arguments(arg "" "NAME;TIMEOUT"
+    "SOURCES;LABELS;LIBRARIES;ARGUMENTS;ENVIRONMENT;COMPILE_OPTIONS" ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_NAME OR NOT arg_SOURCES)
+    message(FATAL_ERROR "dtm_add_test needs NAME and SOURCES; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 120)
+  endif()
+  dtm_test_program(${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
+    COMPILE_OPTIONS ${arg_COMPILE_OPTIONS})
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${DTM_RUNNER_ARGUMENTS} ${arg_ARGUMENTS})
+  set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
+    LABELS "single;${arg_LABELS}" ENVIRONMENT "${DTM_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
+endfunction()
+
+# Include folders with all dependencies, for tests that call a compiler themselves.
+foreach(component IN LISTS DTM_COMPONENTS ITEMS dtm)
+  if(NOT TARGET dtm_includes_${component})
+    add_library(dtm_includes_${component} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/nothing.cpp)
+    target_link_libraries(dtm_includes_${component} PRIVATE dtm::${component})
+  endif()
+endforeach()
+
+function(dtm_add_negative_test file)
+  cmake_parse_arguments(arg "" "" "LABELS;COMPILE_OPTIONS" ${ARGN})
+  cmake_path(ABSOLUTE_PATH file)
+  cmake_path(GET file STEM name)
+  foreach(compiler IN LISTS DTM_SYNTAX_COMPILERS)
+    string(REGEX MATCH "^[a-z]+" kind ${compiler})
+    string(REPLACE "${kind}=" "" path ${compiler})
+    set(includes $<TARGET_PROPERTY:dtm_includes_dtm,INCLUDE_DIRECTORIES>)
+    add_test(NAME negative.${name}.${kind}
+      COMMAND bash ${DTM_TESTS_DIR}/cmake/run_negative.sh ${kind} ${path} ${file}
+              -I${DTM_TESTS_DIR} "-I$<JOIN:${includes},;-I>" ${arg_COMPILE_OPTIONS}
+      COMMAND_EXPAND_LISTS)
+    set_tests_properties(negative.${name}.${kind} PROPERTIES TIMEOUT 300
+      LABELS "negative;${kind};${arg_LABELS}")
+  endforeach()
+endfunction()

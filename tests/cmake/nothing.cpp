@@ -1,0 +1,1 @@
+// An empty translation unit: its target only lends its include folders.

@@ -1,0 +1,5 @@
+#include "everything.hpp"
+
+int other();
+
+int main() { return other(); }

@@ -1,0 +1,3 @@
+#include "everything.hpp"
+
+int other() { return 0; }
