@@ -1,0 +1,96 @@
+#pragma once
+// A mesh is a list of named axes. Sizes are run-time values (one binary serves every mesh); sized<cp0, 2> pins
+// one at compile time and makes a different mesh type. The world rank is row-major, the last axis fastest:
+// rank = (dp * P0 + cp0) * P1 + cp1.
+
+#include <cstddef>
+#include <type_traits>
+
+#include "dtm/core/text.hpp"
+#include "dtm/core/type_list.hpp"
+
+namespace dtm {
+
+/// Base of a mesh axis; declare your own with struct tp : dtm::axis<"tp"> {};
+template <text Name>
+struct axis {
+  static constexpr auto name = Name;
+};
+
+struct dp : axis<"dp"> {};
+struct cp0 : axis<"cp0"> {};
+struct cp1 : axis<"cp1"> {};
+
+/// An axis of a mesh whose size is fixed at compile time.
+template <class Axis, int Size>
+struct sized {
+  static_assert(Size > 0, "dtm mesh: the size of an axis is positive");
+};
+
+namespace detail {
+
+template <class Axis>
+struct mesh_axis {
+  using type = Axis;
+  static constexpr int size = 0;
+};
+template <class Axis, int Size>
+struct mesh_axis<sized<Axis, Size>> {
+  using type = Axis;
+  static constexpr int size = Size;
+};
+
+template <class Axis, class Mesh>
+struct not_an_axis_of {
+  static_assert(false_for<Axis, Mesh>, "dtm mesh: this mesh has no such axis; Axis and Mesh stand in the line that names not_an_axis_of");
+};
+
+}  // namespace detail
+
+template <class... Axis>
+struct mesh {
+  static constexpr int rank = sizeof...(Axis);
+  static_assert(rank >= 1, "dtm mesh: a mesh has at least one axis");
+
+  template <class Wanted>
+  static constexpr bool has = detail::position_of<Wanted, typename detail::mesh_axis<Axis>::type...>() >= 0;
+
+  /// Position of an axis in mesh order.
+  template <class Wanted>
+  static constexpr int index() {
+    constexpr int found = detail::position_of<Wanted, typename detail::mesh_axis<Axis>::type...>();
+    if constexpr (found < 0) (void)sizeof(detail::not_an_axis_of<Wanted, mesh>);
+    return found < 0 ? 0 : found;
+  }
+  template <int Index>
+  using axis_at = typename detail::mesh_axis<detail::pick_t<std::size_t(Index), Axis...>>::type;
+
+  /// Compile-time size of an axis, 0 where it is a run-time value.
+  static constexpr int static_size(int index) {
+    int const sizes[] = {detail::mesh_axis<Axis>::size...};
+    return sizes[index];
+  }
+  static constexpr char const* axis_name(int index) {
+    char const* const names[] = {detail::mesh_axis<Axis>::type::name.characters...};
+    return names[index];
+  }
+};
+
+/// Where a process stands in a mesh, and the memory that its tensors come from. Made by a context.
+struct memory;
+
+template <class Mesh>
+struct site {
+  int sizes[Mesh::rank] = {};
+  int coordinates[Mesh::rank] = {};
+  memory* storage = nullptr;
+
+  constexpr site const& where() const { return *this; }
+  constexpr int ranks() const {
+    int product = 1;
+    for (int size : sizes) product *= size;
+    return product;
+  }
+};
+
+}  // namespace dtm
