@@ -75,7 +75,8 @@ function(dtm_add_mpi_test)
   math(EXPR mpiexec_timeout "${arg_TIMEOUT} - ${arg_TIMEOUT} / 12 - 1")  # mpiexec's own message is the better one
   foreach(ranks IN LISTS arg_RANKS)
     add_test(NAME ${arg_NAME}.np${ranks}
-      COMMAND "${MPIEXEC_EXECUTABLE}" "${MPIEXEC_NUMPROC_FLAG}" ${ranks} ${MPIEXEC_PREFLAGS}
+      COMMAND bash ${DTM_TESTS_DIR}/cmake/run_mpi.sh
+              "${MPIEXEC_EXECUTABLE}" "${MPIEXEC_NUMPROC_FLAG}" ${ranks} ${MPIEXEC_PREFLAGS}
               $<TARGET_FILE:${arg_NAME}> ${MPIEXEC_POSTFLAGS} ${DTM_RUNNER_ARGUMENTS} ${arg_ARGUMENTS})
     set_tests_properties(${arg_NAME}.np${ranks} PROPERTIES
       PROCESSORS ${ranks} TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
