@@ -45,6 +45,15 @@ struct not_an_axis_of {
   static_assert(false_for<Axis, Mesh>, "dtm mesh: this mesh has no such axis; Axis and Mesh stand in the line that names not_an_axis_of");
 };
 
+template <class Axis, class Mesh, int Found>
+struct index_of_axis {
+  static constexpr int value = Found;
+};
+template <class Axis, class Mesh>
+struct index_of_axis<Axis, Mesh, -1> : not_an_axis_of<Axis, Mesh> {
+  static constexpr int value = 0;
+};
+
 }  // namespace detail
 
 template <class... Axis>
@@ -58,9 +67,7 @@ struct mesh {
   /// Position of an axis in mesh order.
   template <class Wanted>
   static constexpr int index() {
-    constexpr int found = detail::position_of<Wanted, typename detail::mesh_axis<Axis>::type...>();
-    if constexpr (found < 0) (void)sizeof(detail::not_an_axis_of<Wanted, mesh>);
-    return found < 0 ? 0 : found;
+    return detail::index_of_axis<Wanted, mesh, detail::position_of<Wanted, typename detail::mesh_axis<Axis>::type...>()>::value;
   }
   template <int Index>
   using axis_at = typename detail::mesh_axis<detail::pick_t<std::size_t(Index), Axis...>>::type;

@@ -38,6 +38,7 @@ struct mesh_is {
 template <class Dimension, class... D>
 constexpr std::int64_t bound_extent(extents<D...> const& bound) {
   if constexpr (Dimension::static_extent > 0 || plane_channels<Dimension> > 0) {
+    (void)bound;
     return 0;  // settled by checked_extents
   } else if constexpr (extents<D...>::template has<Dimension>) {
     return bound.template get<Dimension>();
@@ -64,23 +65,13 @@ struct bind_shape<shape<>> {
   }
 };
 
-template <class Layout, class Indices>
-struct static_axes;
-template <class Layout, int... Axis>
-struct static_axes<Layout, std::integer_sequence<int, Axis...>> {
-  static constexpr bool check() {
-    (check_static_axis<Layout, Axis>(), ...);
-    return true;
-  }
-};
-
 }  // namespace detail
 
 template <class T, class Layout, class Device = host>
-class tensor {
+class tensor
+    : detail::static_layout_check<Layout, std::make_integer_sequence<int, Layout::mesh_type::rank>> {
   static_assert(element<T>, "dtm tensor: the element type is float, double, dtm::bf16, std::int32_t, "
                             "std::int64_t or std::uint8_t");
-  static_assert(detail::static_axes<Layout, std::make_integer_sequence<int, Layout::mesh_type::rank>>::check());
 
  public:
   using element_type = T;

@@ -51,18 +51,22 @@ struct shard_is_even {
                 "stand in the line that names shard_is_even");
 };
 
+template <class Layout, int Axis, int Dimension = Layout::sharded_by(Axis)>
+struct static_axis_check
+    : unless<dimension_t<typename Layout::shape_type, Dimension>::static_extent <= 0 ||
+                 Layout::mesh_type::static_size(Axis) <= 0 ||
+                 dimension_t<typename Layout::shape_type, Dimension>::static_extent %
+                         (Layout::mesh_type::static_size(Axis) > 0 ? Layout::mesh_type::static_size(Axis) : 1) == 0,
+             shard_is_even<dimension_t<typename Layout::shape_type, Dimension>,
+                           typename Layout::mesh_type::template axis_at<Axis>,
+                           Layout::mesh_type::static_size(Axis)>> {};
 template <class Layout, int Axis>
-constexpr void check_static_axis() {
-  constexpr int d = Layout::sharded_by(Axis);
-  if constexpr (d >= 0) {
-    using D = dimension_t<typename Layout::shape_type, d>;
-    constexpr int size = Layout::mesh_type::static_size(Axis);
-    if constexpr (D::static_extent > 0 && size > 0) {
-      if constexpr (D::static_extent % size != 0)
-        (void)sizeof(shard_is_even<D, typename Layout::mesh_type::template axis_at<Axis>, size>);
-    }
-  }
-}
+struct static_axis_check<Layout, Axis, -1> {};
+
+template <class Layout, class Indices>
+struct static_layout_check;
+template <class Layout, int... Axis>
+struct static_layout_check<Layout, std::integer_sequence<int, Axis...>> : static_axis_check<Layout, Axis>... {};
 
 /// Number of blocks a dimension is split into.
 template <class Layout>

@@ -38,4 +38,28 @@ constexpr int position_of() {
 template <class...>
 inline constexpr bool false_for = false;
 
+/// Checks are base classes: instantiating a class whose base is `unless<ok, Error>` instantiates Error, and with it
+/// its static_assert, only when the check fails. (A check inside a constexpr function draws a second error.)
+template <class Error>
+struct passed {};
+template <bool Ok, class Error>
+using unless = std::conditional_t<Ok, passed<Error>, Error>;
+
+template <int Index, class Check>
+struct numbered : Check {};
+template <class Indices, class... Check>
+struct numbered_checks;
+template <std::size_t... I, class... Check>
+struct numbered_checks<std::index_sequence<I...>, Check...> : numbered<int(I), Check>... {};
+
+/// Several checks at once; numbered, because a class may not have one base twice.
+template <class... Check>
+struct all_of : numbered_checks<std::index_sequence_for<Check...>, Check...> {};
+
+/// The `type` of a type function, with its `check` enforced.
+template <class Checked>
+struct checked_type : Checked::check {
+  using type = typename Checked::type;
+};
+
 }  // namespace dtm::detail

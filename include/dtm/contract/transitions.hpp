@@ -1,0 +1,298 @@
+#pragma once
+// Collectives as transitions between layouts (law L4): the complete list, what each one accepts and yields. Types
+// only; apply<all_gather<cp1>>(ctx, x) in comm/ moves the data.
+//
+//   all_reduce<axes...>               partial<op>  -> replicate      on every named axis
+//   reduce_scatter<axis, d>           partial<sum> -> shard<d>
+//   all_gather<axis>                  shard<d>     -> replicate
+//   all_to_all<move<axis, e>...>      shard<d>     -> shard<e>       on every named axis, in one exchange
+//   all_slice<axis, d>                replicate    -> shard<d>       no communication
+//   transpose<a, b>                   the placements of two axes change places
+//   ring_shift<axis, distance>        same layout; the tile of the neighbour (a schedule's inner step)
+//   broadcast<axis>                   same layout, replicate on the axis: coordinate 0 decides
+//
+// Where two axes shard one dimension the earlier axis is the major one, so only the last of them (the innermost) may
+// let go of it, and a new axis may only join as the innermost. all_to_all onto a channel extent c<C> deals whole
+// channels: the dimension becomes planes<C>, and comes back as c<C> when no axis shards it any more.
+
+#include <type_traits>
+
+#include "dtm/core/tensor.hpp"
+
+namespace dtm {
+
+template <class... Axis>
+struct all_reduce {};
+template <class Axis, int Dimension>
+struct reduce_scatter {};
+template <class Axis>
+struct all_gather {};
+template <class Axis, int Dimension>
+struct move {
+  using axis = Axis;
+  static constexpr int dimension = Dimension;
+};
+template <class... Move>
+struct all_to_all {};
+template <class Axis, int Dimension>
+struct all_slice {};
+template <class A, class B>
+struct transpose {};
+template <class Axis, int Distance>
+struct ring_shift {};
+template <class Axis>
+struct broadcast {};
+
+namespace contract {
+
+template <class Collective, class Axis, class Got>
+struct collective_needs {
+  static_assert(dtm::detail::false_for<Collective, Axis, Got>,
+                "dtm collective: the operand's placement on this axis does not allow the collective; Collective, "
+                "Axis and Got stand in the line that names collective_needs");
+};
+
+template <class Collective, class Axis, int Dimension, class Inner>
+struct innermost_axis_of {
+  static_assert(dtm::detail::false_for<Collective, Axis, Inner>,
+                "dtm collective: another mesh axis shards this dimension further inside; gather or scatter the "
+                "innermost axis first; Collective, Axis, Dimension and Inner stand in the line that names "
+                "innermost_axis_of");
+};
+
+template <class Collective, int Dimension, int Rank>
+struct dimension_of_operand {
+  static_assert(dtm::detail::false_for<Collective>,
+                "dtm collective: the operand has no such dimension; Collective, Dimension and Rank stand in the "
+                "line that names dimension_of_operand");
+};
+
+}  // namespace contract
+
+namespace detail {
+
+template <class Layout, class Axis>
+using placement_on_t = typename Layout::template placement<Axis>;
+
+// An axis that shards `dimension` after `axis` in mesh order, or -1.
+template <class Layout>
+constexpr int axis_inside(int dimension, int axis) {
+  int const inner = innermost_axis<Layout>(dimension);
+  return inner > axis ? inner : -1;
+}
+
+template <class Layout, int Index, bool Valid = (Index >= 0)>
+struct axis_or_none {
+  using type = void;
+};
+template <class Layout, int Index>
+struct axis_or_none<Layout, Index, true> {
+  using type = typename Layout::mesh_type::template axis_at<Index>;
+};
+
+// Fails where another axis shards the dimension further inside.
+template <class Collective, class Layout, class Axis, int Dimension,
+          int Inner = Dimension < 0 ? -1 : axis_inside<Layout>(Dimension, Layout::mesh_type::template index<Axis>())>
+using is_innermost = unless<(Inner < 0), contract::innermost_axis_of<Collective, Axis, Dimension,
+                                                                     typename axis_or_none<Layout, Inner>::type>>;
+
+template <class Collective, class Layout, int Dimension>
+using has_dimension = unless<(Dimension >= 0 && Dimension < Layout::rank),
+                             contract::dimension_of_operand<Collective, Dimension, Layout::rank>>;
+
+template <class Collective, class Axis, class Got>
+using needs = contract::collective_needs<Collective, Axis, Got>;
+
+// The first check that fails, or the last one.
+template <bool Placed, class Needs, class Next>
+using first_of = std::conditional_t<Placed, Next, Needs>;
+
+template <class Collective, class Layout>
+struct transition;
+
+template <class Layout, class... Axis>
+struct transition<all_reduce<Axis...>, Layout> {
+  using check = all_of<unless<is_partial<placement_on_t<Layout, Axis>>,
+             needs<all_reduce<Axis...>, Axis, placement_on_t<Layout, Axis>>>...>;
+  template <class L, class... Rest>
+  struct each {
+    using type = L;
+  };
+  template <class L, class First, class... Rest>
+  struct each<L, First, Rest...> : each<with_placement_t<L, First, replicate>, Rest...> {};
+  using type = typename each<Layout, Axis...>::type;
+};
+
+template <class Layout, class Axis, int D>
+struct transition<reduce_scatter<Axis, D>, Layout> {
+  using check = first_of<std::is_same_v<placement_on_t<Layout, Axis>, partial<sum>>,
+               needs<reduce_scatter<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
+               all_of<has_dimension<reduce_scatter<Axis, D>, Layout, D>,
+                      is_innermost<reduce_scatter<Axis, D>, Layout, Axis, D>>>;
+  using type = with_placement_t<Layout, Axis, std::conditional_t<(D < Layout::rank), shard<D>, replicate>>;
+};
+
+template <class Layout, class Axis>
+struct transition<all_gather<Axis>, Layout> {
+  using check = first_of<is_shard<placement_on_t<Layout, Axis>>,
+               needs<all_gather<Axis>, Axis, placement_on_t<Layout, Axis>>,
+               is_innermost<all_gather<Axis>, Layout, Axis, shard_dimension<placement_on_t<Layout, Axis>>>>;
+  using type = with_placement_t<Layout, Axis, replicate>;
+};
+
+template <class Layout, class Axis, int D>
+struct transition<all_slice<Axis, D>, Layout> {
+  using check = first_of<is_replicate<placement_on_t<Layout, Axis>>,
+               needs<all_slice<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
+               all_of<has_dimension<all_slice<Axis, D>, Layout, D>,
+                      is_innermost<all_slice<Axis, D>, Layout, Axis, D>>>;
+  using type = with_placement_t<Layout, Axis, std::conditional_t<(D < Layout::rank), shard<D>, replicate>>;
+};
+
+// Channel extents that change hands: c<C> <-> planes<C>, decided by whether an axis shards the dimension.
+template <class Dimension, bool Sharded>
+struct dealt {
+  using type = Dimension;
+};
+template <std::int64_t C>
+struct dealt<c<C>, true> {
+  using type = planes<C>;
+};
+template <std::int64_t C>
+struct dealt<planes<C>, false> {
+  using type = c<C>;
+};
+
+template <class Layout, class Indices>
+struct deal_channels;
+template <class Mesh, class... D, class... P, int... I>
+struct deal_channels<layout<Mesh, shape<D...>, P...>, std::integer_sequence<int, I...>> {
+  template <int Position>
+  static constexpr bool sharded = ((shard_dimension<P> == Position) || ...);
+  using type = layout<Mesh, shape<typename dealt<D, sharded<I>>::type...>, P...>;
+};
+
+// One axis of an exchange: the placement it leaves, the dimension it joins, and the axes that stand in the way:
+// inside it on either dimension and not moving in the same exchange.
+template <class Layout, class M, class... Move>
+struct exchange_of_axis {
+  using collective = all_to_all<Move...>;
+  using got = placement_on_t<Layout, typename M::axis>;
+  static constexpr int own = Layout::mesh_type::template index<typename M::axis>();
+  static constexpr int leaves = shard_dimension<got>;
+
+  static constexpr int obstacle(int dimension) {
+    int found = -1;
+    for (int a = own + 1; a < Layout::mesh_type::rank; ++a)
+      if (Layout::sharded_by(a) == dimension && !((Layout::mesh_type::template index<typename Move::axis>() == a) || ...))
+        found = a;
+    return found;
+  }
+  static constexpr bool placed = leaves >= 0 && leaves != M::dimension;
+  static constexpr int leaving = placed ? obstacle(leaves) : -1;
+  static constexpr int joining = placed ? obstacle(M::dimension) : -1;
+  static constexpr int inner = leaving >= 0 ? leaving : joining;
+
+  using check = first_of<
+      placed, needs<collective, typename M::axis, got>,
+      first_of<(M::dimension >= 0 && M::dimension < Layout::rank),
+               contract::dimension_of_operand<collective, M::dimension, Layout::rank>,
+               unless<(inner < 0), contract::innermost_axis_of<collective, typename M::axis,
+                                                               (leaving >= 0 ? leaves : M::dimension),
+                                                               typename axis_or_none<Layout, inner>::type>>>>;
+  static constexpr bool legal = placed && M::dimension < Layout::rank && inner < 0;
+};
+
+template <class Layout, class... Move>
+struct transition<all_to_all<Move...>, Layout> {
+  using check = all_of<typename exchange_of_axis<Layout, Move, Move...>::check...>;
+  template <class L, class... Rest>
+  struct each {
+    using type = L;
+  };
+  template <class L, class First, class... Rest>
+  struct each<L, First, Rest...>
+      : each<with_placement_t<L, typename First::axis, shard<First::dimension>>, Rest...> {};
+  template <bool Legal, class L>
+  struct result {
+    using type = L;
+  };
+  template <class L>
+  struct result<true, L> {
+    using moved = typename each<L, Move...>::type;
+    using type = typename deal_channels<moved, std::make_integer_sequence<int, L::rank>>::type;
+  };
+  using type = typename result<(exchange_of_axis<Layout, Move, Move...>::legal && ...), Layout>::type;
+};
+
+// A dimension that a third axis shards as well would change its block order: the axis, or -1.
+template <class Layout, class A, class B>
+constexpr int third_axis(int dimension) {
+  int found = -1;
+  for (int a = 0; a < Layout::mesh_type::rank; ++a)
+    if (dimension >= 0 && Layout::sharded_by(a) == dimension &&
+        a != Layout::mesh_type::template index<A>() && a != Layout::mesh_type::template index<B>())
+      found = a;
+  return found;
+}
+
+template <class Layout, class A, class B, class Axis, int Dimension, int Third = third_axis<Layout, A, B>(Dimension)>
+using only_these = unless<(Third < 0), contract::innermost_axis_of<transpose<A, B>, Axis, Dimension,
+                                                                   typename axis_or_none<Layout, Third>::type>>;
+
+template <class Layout, class A, class B>
+struct transition<transpose<A, B>, Layout> {
+  using check = first_of<!std::is_same_v<placement_on_t<Layout, A>, placement_on_t<Layout, B>> &&
+                   (is_shard<placement_on_t<Layout, A>> || is_shard<placement_on_t<Layout, B>>) &&
+                   !std::is_same_v<placement_on_t<Layout, A>, partial<max>>,
+               needs<transpose<A, B>, A, placement_on_t<Layout, A>>,
+               first_of<!std::is_same_v<placement_on_t<Layout, B>, partial<max>>,
+                        needs<transpose<A, B>, B, placement_on_t<Layout, B>>,
+                        all_of<only_these<Layout, A, B, A, shard_dimension<placement_on_t<Layout, A>>>,
+                               only_these<Layout, A, B, B, shard_dimension<placement_on_t<Layout, B>>>>>>;
+  using type = with_placement_t<with_placement_t<Layout, A, placement_on_t<Layout, B>>, B, placement_on_t<Layout, A>>;
+};
+
+template <class Layout, class Axis, int Distance>
+struct transition<ring_shift<Axis, Distance>, Layout> {
+  using check = std::integral_constant<int, Layout::mesh_type::template index<Axis>()>;
+  using type = Layout;
+};
+
+template <class Layout, class Axis>
+struct transition<broadcast<Axis>, Layout> {
+  using check = unless<is_replicate<placement_on_t<Layout, Axis>>,
+             needs<broadcast<Axis>, Axis, placement_on_t<Layout, Axis>>>;
+  using type = Layout;
+};
+
+template <class Collective, class T>
+struct after;
+template <class Collective, class Mesh, class Shape, class... P>
+struct after<Collective, layout<Mesh, Shape, P...>> {
+  using check = typename transition<Collective, layout<Mesh, Shape, P...>>::check;
+  using type = typename transition<Collective, layout<Mesh, Shape, P...>>::type;
+};
+template <class Collective, class T, class Layout, class Device>
+struct after<Collective, tensor<T, Layout, Device>> {
+  using check = typename transition<Collective, Layout>::check;
+  using type = tensor<T, typename transition<Collective, Layout>::type, Device>;
+};
+
+// A function's return type is computed without the check, which stands in its body: so a mistake is one error, not
+// also a call that finds no function.
+template <class Collective, class T>
+using unchecked_after_t = typename after<Collective, T>::type;
+
+template <class Collective, class T>
+constexpr void check_collective() {
+  (void)sizeof(typename after<Collective, T>::check);
+}
+
+}  // namespace detail
+
+/// The layout, or tensor type, after a collective; an illegal operand is one error that names collective and axis.
+template <class Collective, class T>
+using after_t = typename detail::checked_type<detail::after<Collective, T>>::type;
+
+}  // namespace dtm
