@@ -57,8 +57,9 @@ function(dtm_test_program name)
   target_compile_options(${name} PRIVATE ${arg_COMPILE_OPTIONS})
 endfunction()
 
+set(DTM_TEST_DEADLINE 20 CACHE STRING "seconds after which a wait in a test fails")
 set(DTM_TEST_ENVIRONMENT OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
-  "DTM_DEADLINE=$<IF:$<BOOL:${DTM_TEST_DEADLINE}>,${DTM_TEST_DEADLINE},20>" DTM_CHECK_LEVEL=2)
+  DTM_DEADLINE=${DTM_TEST_DEADLINE} DTM_CHECK_LEVEL=2)
 set(DTM_RUNNER_ARGUMENTS --order decl --rng-seed 1 -w NoTests)
 
 function(dtm_add_mpi_test)
