@@ -61,8 +61,11 @@ class adam {
   std::vector<group>& groups() { return groups_; }
   std::int64_t steps() const { return steps_; }
 
-  /// One step. Every parameter finds its gradient by name; any order will do.
+  /// One step. Every parameter finds its gradient by name; any order will do. Nothing has changed
+  /// when an argument_error or a layout_error says that one is missing or has other extents.
   void step(std::vector<named_array<T>> const& gradients) {
+    for (group const& g : groups_)
+      for (state const& s : g.members) gradient_of(s, gradients);
     ++steps_;
     for (group& g : groups_)
       for (state& s : g.members) update(s, gradient_of(s, gradients), g.options);
