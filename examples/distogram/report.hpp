@@ -1,0 +1,124 @@
+#pragma once
+// What a run leaves behind: loss.csv and report.txt. For rank 0.
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <dtm/core/errors.hpp>
+
+namespace example {
+
+struct step_record {
+  int step = 0;
+  double loss = 0;
+  double seconds = 0;  // of this step
+};
+
+struct rank_usage {
+  int rank = 0;
+  std::int64_t tensor_bytes = 0;           // measured peak of tensors
+  std::int64_t tensor_bytes_expected = 0;  // formula
+  std::int64_t sent_bytes = 0;             // measured, one step
+  std::int64_t sent_bytes_expected = 0;    // formula
+  std::int64_t resident_bytes = 0;         // of the process, at its peak
+};
+
+struct run_report {
+  std::string structure;  // name and chains
+  std::int64_t tokens = 0, padded = 0, resolved = 0;
+  std::string settings;  // one line
+  std::string mesh;      // "dp 1 x cp0 2 x cp1 2"
+  std::string contracts;  // table of the modules
+  std::vector<step_record> steps;
+  double final_loss = 0;  // after the last step
+  double best_constant = 0;
+  double contact_precision = -1;
+  std::vector<rank_usage> ranks;
+};
+
+namespace detail {
+
+inline void write_text(std::string const& path, std::string const& text) {
+  errno = 0;
+  std::ofstream file(path, std::ios::binary);
+  file << text << std::flush;
+  if (!file) throw dtm::file_error(path + ": cannot be written: " + std::strerror(errno));
+}
+
+template <class... Values>
+std::string format(char const* pattern, Values... values) {
+  char text[512];
+  std::snprintf(text, sizeof text, pattern, values...);
+  return text;
+}
+
+}  // namespace detail
+
+/// Makes the folder; refuses early, before any training.
+inline void make_folder(std::string const& folder) {
+  std::error_code fault;
+  std::filesystem::create_directories(folder, fault);
+  if (fault || !std::filesystem::is_directory(folder)) {
+    throw dtm::file_error(folder + ": this folder cannot be made: " + (fault ? fault.message() : "it is a file"));
+  }
+}
+
+inline void write_losses(std::string const& path, std::vector<step_record> const& steps) {
+  std::string text = "step,loss,seconds\n";
+  for (auto const& each : steps) text += detail::format("%d,%.9g,%.4f\n", each.step, each.loss, each.seconds);
+  detail::write_text(path, text);
+}
+
+inline std::string to_text(run_report const& report) {
+  using detail::format;
+  double total = 0;
+  for (auto const& each : report.steps) total += each.seconds;
+  double const start = report.steps.empty() ? 0 : report.steps.front().loss;
+  std::string text = "structure   " + report.structure + "\n";
+  text += format("tokens      %lld, %lld with padding, %lld resolved\n", (long long)report.tokens,
+                 (long long)report.padded, (long long)report.resolved);
+  text += "settings    " + report.settings + "\nmesh        " + report.mesh + "\n\n";
+  text += format("loss        %.4f at the start, %.4f at the end, %.2f of the start\n", start, report.final_loss,
+                 start > 0 ? report.final_loss / start : 0.);
+  text += format("            %.4f by the best constant prediction\n", report.best_constant);
+  if (report.contact_precision >= 0) {
+    text += format("contacts    %.0f %% of the pairs 6 or more residues apart that are below 8 Angstrom are among as\n"
+                   "            many that the model finds most probable (on the protein it was trained on)\n",
+                   100 * report.contact_precision);
+  }
+  if (!report.steps.empty()) {
+    text += format("time        %.1f s for %zu steps, %.3f s a step\n", total, report.steps.size(),
+                   total / double(report.steps.size()));
+  }
+  text += "\nrank   peak of tensors   formula       sent a step   formula       peak of process\n";
+  for (auto const& each : report.ranks) {
+    text += format("%4d %13.3f MB %9.3f MB %14.3f MB %9.3f MB %15.1f MB\n", each.rank, double(each.tensor_bytes) / 1e6,
+                   double(each.tensor_bytes_expected) / 1e6, double(each.sent_bytes) / 1e6,
+                   double(each.sent_bytes_expected) / 1e6, double(each.resident_bytes) / 1e6);
+  }
+  if (!report.contracts.empty()) text += "\ncontracts of the modules\n\n" + report.contracts + "\n";
+  return text;
+}
+
+inline void write_report(std::string const& path, run_report const& report) {
+  detail::write_text(path, to_text(report));
+}
+
+/// Peak resident memory of this process, in bytes; 0 where the system does not tell.
+inline std::int64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word) {
+    std::int64_t kilobytes = 0;
+    if (word == "VmHWM:" && status >> kilobytes) return kilobytes * 1024;
+  }
+  return 0;
+}
+
+}  // namespace example
