@@ -32,10 +32,13 @@ struct linear {
   array<T> forward(array<T> const& x) const {
     expect_extents(x, with_channels(x, in()), "linear: x");
     array<T> y(with_channels(x, out()));
+    std::int64_t const inputs = in();
     for (std::int64_t p = 0; p < x.positions(); ++p)
       for (std::int64_t o = 0; o < out(); ++o) {
+        T const* from = x.position(p);
+        T const* w = weight.row(o);
         T sum = bias.absent() ? T(0) : bias(o);
-        for (std::int64_t i = 0; i < in(); ++i) sum += x.position(p)[i] * weight.row(o)[i];
+        for (std::int64_t i = 0; i < inputs; ++i) sum += from[i] * w[i];
         y.position(p)[o] = sum;
       }
     return y;
@@ -46,12 +49,17 @@ struct linear {
     expect_extents(x, with_channels(x, in()), "linear: x");
     expect_extents(dy, with_channels(x, out()), "linear: dy");
     array<T> dx(x.extents);
+    std::int64_t const inputs = in();
     for (std::int64_t p = 0; p < x.positions(); ++p)
       for (std::int64_t o = 0; o < out(); ++o) {
         T const g = dy.position(p)[o];
-        for (std::int64_t i = 0; i < in(); ++i) {
-          dx.position(p)[i] += g * weight.row(o)[i];
-          gradients.weight.row(o)[i] += g * x.position(p)[i];
+        T const* from = x.position(p);
+        T const* w = weight.row(o);
+        T* to = dx.position(p);
+        T* dw = gradients.weight.row(o);
+        for (std::int64_t i = 0; i < inputs; ++i) {
+          to[i] += g * w[i];
+          dw[i] += g * from[i];
         }
         if (!bias.absent()) gradients.bias(o) += g;
       }
