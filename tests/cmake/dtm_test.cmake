@@ -1,4 +1,4 @@
-# How tests are added. Three helpers:
+# How tests are added. Four helpers:
 #
 #   dtm_add_mpi_test(NAME name SOURCES a.cpp... RANKS 1 2 4
 #                    [LABELS l...] [TIMEOUT seconds] [LIBRARIES target...] [ARGUMENTS argument...]
@@ -13,6 +13,9 @@
 #     Programs that must not compile. The file holds `#if DTM_CASE == n` sections and lines
 #     `// case n: regex` (grep -E; several lines for one case must all match). Case 0 is the control and
 #     compiles; every other case fails with exactly one `error:`. One ctest entry per file and compiler.
+#
+#   dtm_add_static_test(file.cpp [LABELS l...] [COMPILE_OPTIONS option...])
+#     A translation unit of static_asserts that must compile. One ctest entry per compiler.
 #
 # Test programs include "support/catch.hpp" and "support/runner.hpp".
 
@@ -110,19 +113,31 @@ foreach(component IN LISTS DTM_COMPONENTS ITEMS dtm)
   endif()
 endforeach()
 
-function(dtm_add_negative_test file)
+function(dtm_add_syntax_test kind_of_test file)
   cmake_parse_arguments(arg "" "" "LABELS;COMPILE_OPTIONS" ${ARGN})
   cmake_path(ABSOLUTE_PATH file)
   cmake_path(GET file STEM name)
+  set(includes $<TARGET_PROPERTY:dtm_includes_dtm,INCLUDE_DIRECTORIES>)
   foreach(compiler IN LISTS DTM_SYNTAX_COMPILERS)
     string(REGEX MATCH "^[a-z]+" kind ${compiler})
     string(REPLACE "${kind}=" "" path ${compiler})
-    set(includes $<TARGET_PROPERTY:dtm_includes_dtm,INCLUDE_DIRECTORIES>)
-    add_test(NAME negative.${name}.${kind}
-      COMMAND bash ${DTM_TESTS_DIR}/cmake/run_negative.sh ${kind} ${path} ${file}
-              -I${DTM_TESTS_DIR} "-I$<JOIN:${includes},;-I>" ${arg_COMPILE_OPTIONS}
+    if(kind_of_test STREQUAL "negative")
+      set(command bash ${DTM_TESTS_DIR}/cmake/run_negative.sh ${kind} ${path} ${file})
+    else()
+      set(command ${path} -std=c++20 -fsyntax-only -Wall -Wextra ${file})
+    endif()
+    add_test(NAME ${kind_of_test}.${name}.${kind}
+      COMMAND ${command} -I${DTM_TESTS_DIR} "-I$<JOIN:${includes},;-I>" ${arg_COMPILE_OPTIONS}
       COMMAND_EXPAND_LISTS)
-    set_tests_properties(negative.${name}.${kind} PROPERTIES TIMEOUT 300
-      LABELS "negative;${kind};${arg_LABELS}")
+    set_tests_properties(${kind_of_test}.${name}.${kind} PROPERTIES TIMEOUT 600
+      LABELS "${kind_of_test};${kind};${arg_LABELS}")
   endforeach()
+endfunction()
+
+function(dtm_add_negative_test file)
+  dtm_add_syntax_test(negative ${file} ${ARGN})
+endfunction()
+
+function(dtm_add_static_test file)
+  dtm_add_syntax_test(static ${file} ${ARGN})
 endfunction()

@@ -1,0 +1,3 @@
+#if DTM_CASE == 1
+// case 1: sky is blue
+#endif
