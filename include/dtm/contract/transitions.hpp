@@ -60,6 +60,13 @@ struct innermost_axis_of {
                 "innermost_axis_of");
 };
 
+template <class Collective, class Axis>
+struct axis_named_twice {
+  static_assert(dtm::detail::false_for<Collective, Axis>,
+                "dtm collective: one collective names an axis once; Collective and Axis stand in the line that names "
+                "axis_named_twice");
+};
+
 template <class Collective, int Dimension, int Rank>
 struct dimension_of_operand {
   static_assert(dtm::detail::false_for<Collective>,
@@ -71,8 +78,17 @@ struct dimension_of_operand {
 
 namespace detail {
 
+struct no_such_axis {};
+template <class Layout, class Axis, int Index = Layout::mesh_type::template index<Axis>()>
+struct placement_on {
+  using type = typename Layout::template placement_at<Index>;
+};
 template <class Layout, class Axis>
-using placement_on_t = typename Layout::template placement<Axis>;
+struct placement_on<Layout, Axis, -1> {
+  using type = no_such_axis;  // no collective accepts it
+};
+template <class Layout, class Axis>
+using placement_on_t = typename placement_on<Layout, Axis>::type;
 
 // An axis that shards `dimension` after `axis` in mesh order, or -1.
 template <class Layout>
@@ -112,14 +128,16 @@ struct transition;
 
 template <class Layout, class... Axis>
 struct transition<all_reduce<Axis...>, Layout> {
-  using check = all_of<unless<is_partial<placement_on_t<Layout, Axis>>,
-             needs<all_reduce<Axis...>, Axis, placement_on_t<Layout, Axis>>>...>;
+  using check = all_of<first_of<(count_of<Axis, Axis...> == 1),
+                                contract::axis_named_twice<all_reduce<Axis...>, Axis>,
+                                unless<is_partial<placement_on_t<Layout, Axis>>,
+                                       needs<all_reduce<Axis...>, Axis, placement_on_t<Layout, Axis>>>>...>;
   template <class L, class... Rest>
   struct each {
     using type = L;
   };
   template <class L, class First, class... Rest>
-  struct each<L, First, Rest...> : each<with_placement_t<L, First, replicate>, Rest...> {};
+  struct each<L, First, Rest...> : each<place_t<L, First, replicate>, Rest...> {};
   using type = typename each<Layout, Axis...>::type;
 };
 
@@ -129,7 +147,7 @@ struct transition<reduce_scatter<Axis, D>, Layout> {
                needs<reduce_scatter<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
                all_of<has_dimension<reduce_scatter<Axis, D>, Layout, D>,
                       is_innermost<reduce_scatter<Axis, D>, Layout, Axis, D>>>;
-  using type = with_placement_t<Layout, Axis, std::conditional_t<(D < Layout::rank), shard<D>, replicate>>;
+  using type = place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
 };
 
 template <class Layout, class Axis>
@@ -137,7 +155,7 @@ struct transition<all_gather<Axis>, Layout> {
   using check = first_of<is_shard<placement_on_t<Layout, Axis>>,
                needs<all_gather<Axis>, Axis, placement_on_t<Layout, Axis>>,
                is_innermost<all_gather<Axis>, Layout, Axis, shard_dimension<placement_on_t<Layout, Axis>>>>;
-  using type = with_placement_t<Layout, Axis, replicate>;
+  using type = place_t<Layout, Axis, replicate>;
 };
 
 template <class Layout, class Axis, int D>
@@ -146,7 +164,7 @@ struct transition<all_slice<Axis, D>, Layout> {
                needs<all_slice<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
                all_of<has_dimension<all_slice<Axis, D>, Layout, D>,
                       is_innermost<all_slice<Axis, D>, Layout, Axis, D>>>;
-  using type = with_placement_t<Layout, Axis, std::conditional_t<(D < Layout::rank), shard<D>, replicate>>;
+  using type = place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
 };
 
 // Channel extents that change hands: c<C> <-> planes<C>, decided by whether an axis shards the dimension.
@@ -188,19 +206,22 @@ struct exchange_of_axis {
         found = a;
     return found;
   }
+  static constexpr bool once = count_of<typename M::axis, typename Move::axis...> == 1;
   static constexpr bool placed = leaves >= 0 && leaves != M::dimension;
   static constexpr int leaving = placed ? obstacle(leaves) : -1;
   static constexpr int joining = placed ? obstacle(M::dimension) : -1;
   static constexpr int inner = leaving >= 0 ? leaving : joining;
 
   using check = first_of<
-      placed, needs<collective, typename M::axis, got>,
+      once && placed,
+      std::conditional_t<once, needs<collective, typename M::axis, got>,
+                         contract::axis_named_twice<collective, typename M::axis>>,
       first_of<(M::dimension >= 0 && M::dimension < Layout::rank),
                contract::dimension_of_operand<collective, M::dimension, Layout::rank>,
                unless<(inner < 0), contract::innermost_axis_of<collective, typename M::axis,
                                                                (leaving >= 0 ? leaves : M::dimension),
                                                                typename axis_or_none<Layout, inner>::type>>>>;
-  static constexpr bool legal = placed && M::dimension < Layout::rank && inner < 0;
+  static constexpr bool legal = once && placed && M::dimension >= 0 && M::dimension < Layout::rank && inner < 0;
 };
 
 template <class Layout, class... Move>
@@ -212,7 +233,7 @@ struct transition<all_to_all<Move...>, Layout> {
   };
   template <class L, class First, class... Rest>
   struct each<L, First, Rest...>
-      : each<with_placement_t<L, typename First::axis, shard<First::dimension>>, Rest...> {};
+      : each<place_t<L, typename First::axis, shard<First::dimension>>, Rest...> {};
   template <bool Legal, class L>
   struct result {
     using type = L;
@@ -243,19 +264,24 @@ using only_these = unless<(Third < 0), contract::innermost_axis_of<transpose<A, 
 template <class Layout, class A, class B>
 struct transition<transpose<A, B>, Layout> {
   using check = first_of<!std::is_same_v<placement_on_t<Layout, A>, placement_on_t<Layout, B>> &&
+                   is_placement<placement_on_t<Layout, A>> &&
                    (is_shard<placement_on_t<Layout, A>> || is_shard<placement_on_t<Layout, B>>) &&
                    !std::is_same_v<placement_on_t<Layout, A>, partial<max>>,
                needs<transpose<A, B>, A, placement_on_t<Layout, A>>,
-               first_of<!std::is_same_v<placement_on_t<Layout, B>, partial<max>>,
+               first_of<is_placement<placement_on_t<Layout, B>> &&
+                            !std::is_same_v<placement_on_t<Layout, B>, partial<max>>,
                         needs<transpose<A, B>, B, placement_on_t<Layout, B>>,
                         all_of<only_these<Layout, A, B, A, shard_dimension<placement_on_t<Layout, A>>>,
                                only_these<Layout, A, B, B, shard_dimension<placement_on_t<Layout, B>>>>>>;
-  using type = with_placement_t<with_placement_t<Layout, A, placement_on_t<Layout, B>>, B, placement_on_t<Layout, A>>;
+  using type = std::conditional_t<
+      is_placement<placement_on_t<Layout, A>> && is_placement<placement_on_t<Layout, B>>,
+      place_t<place_t<Layout, A, placement_on_t<Layout, B>>, B, placement_on_t<Layout, A>>, Layout>;
 };
 
 template <class Layout, class Axis, int Distance>
 struct transition<ring_shift<Axis, Distance>, Layout> {
-  using check = std::integral_constant<int, Layout::mesh_type::template index<Axis>()>;
+  using check = unless<is_placement<placement_on_t<Layout, Axis>>,
+             needs<ring_shift<Axis, Distance>, Axis, placement_on_t<Layout, Axis>>>;
   using type = Layout;
 };
 
@@ -283,6 +309,10 @@ struct after<Collective, tensor<T, Layout, Device>> {
 // also a call that finds no function.
 template <class Collective, class T>
 using unchecked_after_t = typename after<Collective, T>::type;
+
+/// Asks without failing.
+template <class Collective, class T>
+inline constexpr bool accepts = holds<typename after<Collective, T>::check>;
 
 template <class Collective, class T>
 constexpr void check_collective() {

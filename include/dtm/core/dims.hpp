@@ -33,14 +33,12 @@ struct templates : dim<"T"> {};
 /// A static channel extent.
 template <std::int64_t Extent>
 struct c {
-  static_assert(Extent > 0, "dtm shape: a channel extent is positive");
   static constexpr std::int64_t static_extent = Extent;
 };
 
 /// A named dimension whose extent is fixed at compile time; a different type from the unpinned one.
 template <class Dimension, std::int64_t Extent>
 struct pinned {
-  static_assert(Extent > 0, "dtm shape: a pinned extent is positive");
   using dimension = Dimension;
   static constexpr auto letter = Dimension::letter;
   static constexpr std::int64_t static_extent = Extent;
@@ -61,6 +59,16 @@ template <class>
 inline constexpr std::int64_t plane_channels = 0;
 template <std::int64_t Channels>
 inline constexpr std::int64_t plane_channels<planes<Channels>> = Channels;
+
+// The shape checks this, not the dimension itself: clang takes an error inside a concept for a second one.
+template <class D>
+inline constexpr bool extent_is_positive = true;
+template <std::int64_t Extent>
+inline constexpr bool extent_is_positive<c<Extent>> = Extent > 0;
+template <class D, std::int64_t Extent>
+inline constexpr bool extent_is_positive<pinned<D, Extent>> = Extent > 0;
+template <std::int64_t Channels>
+inline constexpr bool extent_is_positive<planes<Channels>> = Channels > 0;
 
 template <class>
 inline constexpr bool is_channel_extent = false;

@@ -16,14 +16,25 @@
 
 namespace dtm {
 
+namespace detail {
+
+template <class Placement, int Rank>
+inline constexpr bool names_dimension_of = true;
+template <int D, int Rank>
+inline constexpr bool names_dimension_of<shard<D>, Rank> = D >= 0 && D < Rank;
+
+}  // namespace detail
+
 template <class Mesh, class Shape, class... Placement>
 struct layout {
   static_assert(sizeof...(Placement) == std::size_t(Mesh::rank),
                 "dtm layout: one placement per mesh axis, in mesh order");
   static_assert((detail::is_placement<Placement> && ...),
                 "dtm layout: a placement is shard<d>, replicate or partial<sum|max>");
-  static_assert(((detail::shard_dimension<Placement> < Shape::rank) && ...),
+  static_assert((detail::names_dimension_of<Placement, Shape::rank> && ...),
                 "dtm layout: shard<d> names a dimension that the shape does not have");
+  static_assert(!((std::is_same_v<Placement, partial<sum>> || ...) && (std::is_same_v<Placement, partial<max>> || ...)),
+                "dtm layout: a sum and a maximum cannot both be pending, for their order matters");
 
   using mesh_type = Mesh;
   using shape_type = Shape;
@@ -32,7 +43,7 @@ struct layout {
   template <int Axis>
   using placement_at = detail::pick_t<std::size_t(Axis), Placement...>;
   template <class Axis>
-  using placement = placement_at<Mesh::template index<Axis>()>;
+  using placement = placement_at<detail::checked_index<Mesh, Axis>::value>;
 
   /// Dimension that an axis shards, or -1.
   static constexpr int sharded_by(int axis) {
@@ -56,6 +67,14 @@ struct place;
 template <class Mesh, class Shape, class... P, class Axis, class New, std::size_t... I>
 struct place<layout<Mesh, Shape, P...>, Axis, New, std::index_sequence<I...>> {
   using type = layout<Mesh, Shape, std::conditional_t<int(I) == Mesh::template index<Axis>(), New, P>...>;
+};
+
+// Unchanged for an axis that the mesh does not have.
+template <class Layout, class Axis, class New>
+using place_t = typename place<Layout, Axis, New, std::make_index_sequence<std::size_t(Layout::mesh_type::rank)>>::type;
+template <class Layout, class Axis, class New>
+struct checked_place : checked_index<typename Layout::mesh_type, Axis> {
+  using type = place_t<Layout, Axis, New>;
 };
 
 template <class Layout>
@@ -98,8 +117,7 @@ struct uniform<Mesh, Shape, P, std::index_sequence<I...>> {
 
 /// The layout with one axis' placement replaced.
 template <class Layout, class Axis, class New>
-using with_placement_t =
-    typename detail::place<Layout, Axis, New, std::make_index_sequence<std::size_t(Layout::mesh_type::rank)>>::type;
+using with_placement_t = typename detail::checked_place<Layout, Axis, New>::type;
 
 /// The same placement on every axis: uniform_layout_t<grid, shape<c<8>>, replicate>.
 template <class Mesh, class Shape, class Placement>

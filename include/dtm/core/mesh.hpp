@@ -23,9 +23,7 @@ struct cp1 : axis<"cp1"> {};
 
 /// An axis of a mesh whose size is fixed at compile time.
 template <class Axis, int Size>
-struct sized {
-  static_assert(Size > 0, "dtm mesh: the size of an axis is positive");
-};
+struct sized {};
 
 namespace detail {
 
@@ -45,14 +43,13 @@ struct not_an_axis_of {
   static_assert(false_for<Axis, Mesh>, "dtm mesh: this mesh has no such axis; Axis and Mesh stand in the line that names not_an_axis_of");
 };
 
-template <class Axis, class Mesh, int Found>
-struct index_of_axis {
-  static constexpr int value = Found;
-};
-template <class Axis, class Mesh>
-struct index_of_axis<Axis, Mesh, -1> : not_an_axis_of<Axis, Mesh> {
-  static constexpr int value = 0;
-};
+template <class>
+inline constexpr bool size_is_positive = true;
+template <class Axis, int Size>
+inline constexpr bool size_is_positive<sized<Axis, Size>> = Size > 0;
+
+template <class Axis>
+concept named_axis = requires { mesh_axis<Axis>::type::name; };
 
 }  // namespace detail
 
@@ -60,14 +57,20 @@ template <class... Axis>
 struct mesh {
   static constexpr int rank = sizeof...(Axis);
   static_assert(rank >= 1, "dtm mesh: a mesh has at least one axis");
+  static_assert((detail::named_axis<Axis> && ...), "dtm mesh: an axis of a mesh is derived from dtm::axis");
+
+  static_assert((detail::size_is_positive<Axis> && ...), "dtm mesh: the size of an axis is positive");
+  static_assert(((detail::count_of<typename detail::mesh_axis<Axis>::type,
+                                   typename detail::mesh_axis<Axis>::type...> == 1) && ...),
+                "dtm mesh: an axis stands in a mesh once");
 
   template <class Wanted>
   static constexpr bool has = detail::position_of<Wanted, typename detail::mesh_axis<Axis>::type...>() >= 0;
 
-  /// Position of an axis in mesh order.
+  /// Position of an axis in mesh order; -1 for an axis that the mesh does not have.
   template <class Wanted>
   static constexpr int index() {
-    return detail::index_of_axis<Wanted, mesh, detail::position_of<Wanted, typename detail::mesh_axis<Axis>::type...>()>::value;
+    return detail::position_of<Wanted, typename detail::mesh_axis<Axis>::type...>();
   }
   template <int Index>
   using axis_at = typename detail::mesh_axis<detail::pick_t<std::size_t(Index), Axis...>>::type;
@@ -82,6 +85,16 @@ struct mesh {
     return names[index];
   }
 };
+
+namespace detail {
+
+/// Position of an axis that must be there.
+template <class Mesh, class Axis>
+struct checked_index : unless<Mesh::template has<Axis>, not_an_axis_of<Axis, Mesh>> {
+  static constexpr int value = Mesh::template has<Axis> ? Mesh::template index<Axis>() : 0;
+};
+
+}  // namespace detail
 
 /// Where a process stands in a mesh, and the memory that its tensors come from. Made by a context.
 struct memory;

@@ -2,6 +2,8 @@
 // What one mesh axis does to a tensor: shard<d> splits dimension d into equal blocks, replicate holds the same
 // value on every coordinate, partial<op> holds a term of a pending reduction.
 
+#include "dtm/core/type_list.hpp"
+
 namespace dtm {
 
 struct sum {
@@ -47,11 +49,19 @@ template <int D>
 inline constexpr bool is_placement<shard<D>> = true;
 template <>
 inline constexpr bool is_placement<replicate> = true;
-template <class Reduction>
-inline constexpr bool is_placement<partial<Reduction>> = true;
+template <>
+inline constexpr bool is_placement<partial<sum>> = true;
+template <>
+inline constexpr bool is_placement<partial<max>> = true;
 
 template <class P>
-struct cotangent_placement;  // partial<max> has none: a maximum is not linear
+struct no_cotangent_of {
+  static_assert(false_for<P>, "dtm layout: a pending maximum has no cotangent, for it is not linear; all_reduce it first");
+};
+template <class P>
+struct cotangent_placement : no_cotangent_of<P> {
+  using type = P;
+};
 template <int D>
 struct cotangent_placement<shard<D>> {
   using type = shard<D>;

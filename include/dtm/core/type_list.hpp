@@ -34,6 +34,9 @@ constexpr int position_of() {
   return found;
 }
 
+template <class Wanted, class... T>
+inline constexpr int count_of = (0 + ... + int(std::is_same_v<Wanted, T>));
+
 /// True for every argument pack; false_for is a `false` that waits for instantiation.
 template <class...>
 inline constexpr bool false_for = false;
@@ -55,6 +58,14 @@ struct numbered_checks<std::index_sequence<I...>, Check...> : numbered<int(I), C
 /// Several checks at once; numbered, because a class may not have one base twice.
 template <class... Check>
 struct all_of : numbered_checks<std::index_sequence_for<Check...>, Check...> {};
+
+/// Asks a check without failing.
+template <class Check>
+inline constexpr bool holds = false;
+template <class Error>
+inline constexpr bool holds<passed<Error>> = true;
+template <class... Check>
+inline constexpr bool holds<all_of<Check...>> = (holds<Check> && ...);
 
 /// The `type` of a type function, with its `check` enforced.
 template <class Checked>
