@@ -110,6 +110,10 @@ foreach(component IN LISTS DTM_COMPONENTS ITEMS dtm)
   if(NOT TARGET dtm_includes_${component})
     add_library(dtm_includes_${component} OBJECT EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/nothing.cpp)
     target_link_libraries(dtm_includes_${component} PRIVATE dtm::${component})
+    # Naming the compiler's own folder again would change the order that its headers rely on.
+    set(folders $<TARGET_PROPERTY:dtm_includes_${component},INCLUDE_DIRECTORIES>)
+    set(folders $<REMOVE_DUPLICATES:$<FILTER:${folders},EXCLUDE,^/usr/include$>>)
+    set(DTM_INCLUDES_${component} "-I$<JOIN:${folders},;-I>")  # wants COMMAND_EXPAND_LISTS
   endif()
 endforeach()
 
@@ -117,7 +121,6 @@ function(dtm_add_syntax_test kind_of_test file)
   cmake_parse_arguments(arg "" "" "LABELS;COMPILE_OPTIONS" ${ARGN})
   cmake_path(ABSOLUTE_PATH file)
   cmake_path(GET file STEM name)
-  set(includes $<TARGET_PROPERTY:dtm_includes_dtm,INCLUDE_DIRECTORIES>)
   foreach(compiler IN LISTS DTM_SYNTAX_COMPILERS)
     string(REGEX MATCH "^[a-z]+" kind ${compiler})
     string(REPLACE "${kind}=" "" path ${compiler})
@@ -127,7 +130,7 @@ function(dtm_add_syntax_test kind_of_test file)
       set(command ${path} -std=c++20 -fsyntax-only -Wall -Wextra ${file})
     endif()
     add_test(NAME ${kind_of_test}.${name}.${kind}
-      COMMAND ${command} -I${DTM_TESTS_DIR} "-I$<JOIN:${includes},;-I>" ${arg_COMPILE_OPTIONS}
+      COMMAND ${command} -I${DTM_TESTS_DIR} "${DTM_INCLUDES_dtm}" ${arg_COMPILE_OPTIONS}
       COMMAND_EXPAND_LISTS)
     set_tests_properties(${kind_of_test}.${name}.${kind} PROPERTIES TIMEOUT 600
       LABELS "${kind_of_test};${kind};${arg_LABELS}")
