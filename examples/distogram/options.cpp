@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -69,7 +68,7 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
   command_line result;
   options& values = result.values;
   values.file = default_file;
-  std::string mesh;
+  std::string mesh, dtype = to_string(values.dtype), triangle = to_string(values.triangle);
   CLI::App app("Trains a distogram model on one protein, sharded over all ranks of mpiexec.", "distogram");
   app.set_help_flag("-h,--help", "this text");
   app.add_option("--file", values.file, "mmCIF file")->capture_default_str();
@@ -79,18 +78,18 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
   app.add_option("--blocks", values.blocks, "blocks of the model")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--channels", values.channels, "channels of the pair: " + list_of_channels())
       ->capture_default_str();
-  app.add_option("--dtype", values.dtype, "fp32, fp64, or bf16 (storage)")
-      ->transform(CLI::Transformer(std::map<std::string, element>{
-          {"fp32", element::fp32}, {"fp64", element::fp64}, {"bf16", element::bf16}}))
-      ->default_str("fp32");
-  app.add_option("--seed", values.seed, "of the initial parameters")->capture_default_str();
+  app.add_option("--dtype", dtype, "of values and messages; bf16 is storage")
+      ->check(CLI::IsMember({"fp32", "fp64", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--seed", values.seed, "of the initial parameters")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--check-level", values.check_level, "0 to 3, see the guide")
       ->check(CLI::Range(0, 3))
       ->capture_default_str();
-  app.add_option("--schedule", values.triangle, "of the triangle multiplication: all_to_all or cannon")
-      ->transform(CLI::Transformer(std::map<std::string, schedule>{{"all_to_all", schedule::all_to_all},
-                                                                   {"cannon", schedule::cannon}}))
-      ->default_str("all_to_all");
+  app.add_option("--schedule", triangle, "of the triangle multiplication")
+      ->check(CLI::IsMember({"all_to_all", "cannon"}))
+      ->capture_default_str();
   app.add_option("--learning-rate", values.learning_rate, "of Adam")->capture_default_str();
   app.add_option("--out", values.folder, "folder for what the run writes")->capture_default_str();
   app.add_flag("--verify", values.verify, "compare ten steps in fp64 with the serial program, train nothing");
@@ -104,6 +103,8 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
     std::replace(what.begin(), what.end(), '\n', ' ');
     throw dtm::argument_error(what + " (--help lists the options)");
   }
+  values.dtype = dtype == "fp64" ? element::fp64 : dtype == "bf16" ? element::bf16 : element::fp32;
+  values.triangle = triangle == "cannon" ? schedule::cannon : schedule::all_to_all;
   auto const [rows, columns] = mesh.empty() ? most_nearly_square(ranks) : parse_mesh(mesh);
   values.cp0 = rows;
   values.cp1 = columns;

@@ -17,14 +17,14 @@ struct options {
   std::string file;   // default: the structure that comes with the example
   std::string chain;  // empty: all polymer chains
   int cp0 = 0, cp1 = 0;
-  int steps = 200;
+  int steps = 100;
   int blocks = 4;
   int channels = 32;
   element dtype = element::fp32;
   std::uint64_t seed = 1;
   int check_level = 1;
   schedule triangle = schedule::all_to_all;
-  double learning_rate = 1e-2;
+  double learning_rate = 4e-3;
   std::string folder = "distogram-out";
   bool verify = false;
 };

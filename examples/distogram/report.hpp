@@ -88,8 +88,8 @@ inline std::string to_text(run_report const& report) {
                  start > 0 ? report.final_loss / start : 0.);
   text += format("            %.4f by the best constant prediction\n", report.best_constant);
   if (report.contact_precision >= 0) {
-    text += format("contacts    %.0f %% of the pairs 6 or more residues apart that are below 8 Angstrom are among as\n"
-                   "            many that the model finds most probable (on the protein it was trained on)\n",
+    text += format("contacts    %.0f %% of the most probable pairs 6 or more residues apart, as many as there are contacts,\n"
+                   "            are contacts (in the protein it was trained on)\n",
                    100 * report.contact_precision);
   }
   if (!report.steps.empty()) {

@@ -1,0 +1,3 @@
+#include "train.hpp"
+
+template example::outcome example::train<float>(example::task const&);

@@ -1,0 +1,3 @@
+#include "train.hpp"
+
+template example::outcome example::train<double>(example::task const&);
