@@ -1,0 +1,313 @@
+#pragma once
+// The ranks that take part in an operation: one mesh axis, several, or all. Every operation is collective over the group,
+// begins without waiting (from check level 2 on it first compares signatures) and is complete when `wait` has returned.
+//
+// Memory: `in` is copied when the operation begins, `out` is written when the wait succeeds. So a failure of a peer never
+// leaves MPI with pointers into memory that the unwinding stack has freed.
+// Counts are 64-bit and count elements. A group of one copies and does not call MPI.
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ledger.hpp"
+#include "pending.hpp"
+
+namespace dtm::comm {
+
+class group {
+ public:
+  group(std::shared_ptr<channel> ranks, std::string name, ledger& book)
+      : channel_(std::move(ranks)), name_(std::move(name)), book_(book) {}
+  group(group const&) = delete;
+  group& operator=(group const&) = delete;
+
+  int rank() const { return channel_->rank(); }
+  int size() const { return channel_->size(); }
+  std::string_view name() const { return name_; }
+  check_level level() const { return channel_->level(); }
+  /// The ranks of the group in the numbering of the world, in the order of the group.
+  std::span<int const> members() const { return channel_->members(); }
+
+  /// out[i] = sum, max or min over the ranks of in[i]. `in` may equal `out`. Replicated afterwards.
+  template <class T>
+  pending all_reduce(T const* in, T* out, std::int64_t count, reduction how, call who) {
+    return begin_all_reduce(in, out, count, summable<T>(), how, who);
+  }
+
+  /// out = the blocks of all ranks in rank order, `count` elements each. Replicated afterwards.
+  template <class T>
+  pending all_gather(T const* in, T* out, std::int64_t count, call who) {
+    return begin_all_gather(in, out, count, mpi::datatype_of<T>(), who);
+  }
+
+  /// out = this rank's block of the sum over the ranks of in; `count` is the length of out, in has count * size().
+  template <class T>
+  pending reduce_scatter(T const* in, T* out, std::int64_t count, reduction how, call who) {
+    return begin_reduce_scatter(in, out, count, summable<T>(), how, who);
+  }
+
+  /// Block r of `in` goes to rank r, block r of `out` comes from it; blocks are packed back to back in rank order.
+  template <class T>
+  pending all_to_all(T const* in, std::span<std::int64_t const> send_counts, T* out,
+                     std::span<std::int64_t const> receive_counts, call who) {
+    return begin_all_to_all(in, send_counts, out, receive_counts, mpi::datatype_of<T>(), who);
+  }
+
+  /// data on every rank = data on `root`. Replicated afterwards.
+  template <class T>
+  pending broadcast(T* data, std::int64_t count, int root, call who) {
+    return begin_broadcast(data, count, mpi::datatype_of<T>(), root, who);
+  }
+
+  /// Sends to rank `to` of the group and receives from rank `from`; every rank takes part, as in a ring. to == rank()
+  /// iff from == rank(): a copy.
+  template <class T>
+  pending shift(T const* in, T* out, std::int64_t count, int to, int from, call who) {
+    return begin_shift(in, out, count, mpi::datatype_of<T>(), to, from, who);
+  }
+
+  pending barrier(call who);
+
+ private:
+  using operation = detail::operation;
+
+  template <class T>
+  static mpi::datatype summable() {
+    static_assert(sizeof(T) != 2, "dtm comm: 16-bit elements are storage; convert to float before reducing over ranks");
+    static_assert(std::is_arithmetic_v<T>, "dtm comm: only numbers are reduced over ranks");
+    return mpi::datatype_of<T>();
+  }
+
+  pending begin_all_reduce(void const* in, void* out, std::int64_t count, mpi::datatype type, reduction how, call who);
+  pending begin_all_gather(void const* in, void* out, std::int64_t count, mpi::datatype type, call who);
+  pending begin_reduce_scatter(void const* in, void* out, std::int64_t count, mpi::datatype type, reduction how,
+                               call who);
+  pending begin_all_to_all(void const* in, std::span<std::int64_t const> send_counts, void* out,
+                           std::span<std::int64_t const> receive_counts, mpi::datatype type, call who);
+  pending begin_broadcast(void* data, std::int64_t count, mpi::datatype type, int root, call who);
+  pending begin_shift(void const* in, void* out, std::int64_t count, mpi::datatype type, int to, int from, call who);
+
+  MPI_Comm native() const { return channel_->native(); }
+
+  std::shared_ptr<operation> open(call const& who, mpi::datatype const& type, std::int64_t count,
+                                  char const* how = "", int root = -1) {
+    if (level() >= check_level::cheap && count < -1) refuse(who, "count " + std::to_string(count) + " is negative");
+    auto op = std::make_shared<operation>();
+    op->what = channel_->open(who, name_, type.name, count, how, root);
+    op->ranks = channel_.get();
+    return op;
+  }
+
+  [[noreturn]] void refuse(call const& who, std::string const& why) const {
+    throw argument_error(std::string(who.operation) + " on " + name_ + ", called at " + who.where.file + ":" +
+                         std::to_string(who.where.line) + ": " + why);
+  }
+  void require_rank(call const& who, char const* what, int rank) const {
+    if (rank < 0 || rank >= size())
+      refuse(who, std::string(what) + " " + std::to_string(rank) + " is not a rank of this group of " +
+                      std::to_string(size()));
+  }
+
+  void record(call const& who, mpi::datatype const& type, std::int64_t count, std::int64_t sent, std::int64_t self = 0) {
+    book_.entries.push_back({who.operation, name_, who.tensor, count, type.bytes, sent, self, who.where.file,
+                             who.where.line});
+  }
+
+  static std::size_t bytes(std::int64_t count, mpi::datatype const& type) {
+    return std::size_t(mpi::checked_product(count, type.bytes, "bytes of"));
+  }
+  static std::unique_ptr<std::byte[]> fresh(std::size_t bytes) { return std::make_unique_for_overwrite<std::byte[]>(bytes); }
+  static void copy(void* to, void const* from, std::size_t bytes) {
+    if (bytes > 0 && to != from) std::memmove(to, from, bytes);
+  }
+  /// All bits set are a NaN for every floating type: whoever reads before the data is there will see it.
+  void spoil(void* out, void const* in, std::size_t bytes) const {
+    if (channel_->checks(check_level::signatures) && bytes > 0 && out != in) std::memset(out, 0xff, bytes);
+  }
+
+  /// A group of one: the result is there at once.
+  pending local(operation const& op, void* out, void const* in, std::size_t bytes) {
+    copy(out, in, bytes);
+    channel_->close(op.what);
+    return pending();
+  }
+  /// The result goes to `out` and is compared over the ranks when it is replicated.
+  static pending deliver(std::shared_ptr<operation> op, void* out, std::size_t bytes, bool replicated) {
+    op->finish = [out, bytes, replicated](operation& done) {
+      copy(out, done.received.get(), bytes);
+      if (replicated && done.ranks->checks(check_level::data)) done.ranks->check_replicas(out, bytes, done.what);
+    };
+    return pending(std::move(op));
+  }
+
+  void compare_block_counts(operation const& op, std::span<std::int64_t const> send_counts,
+                            std::span<std::int64_t const> receive_counts);
+  void compare_partners(operation const& op, int to, int from);
+
+  std::shared_ptr<channel> channel_;
+  std::string name_;
+  ledger& book_;
+};
+
+inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t count, mpi::datatype type,
+                                       reduction how, call who) {
+  auto op = open(who, type, count, comm::name(how));
+  auto const size_in_bytes = bytes(count, type);
+  record(who, type, count, mpi::checked_product(count, 2) * (size() - 1) / size());
+  if (size() == 1) return local(*op, out, in, size_in_bytes);
+  op->received = fresh(size_in_bytes);
+  copy(op->received.get(), in, size_in_bytes);
+  spoil(out, in, size_in_bytes);
+  op->requests = {mpi::all_reduce(op->received.get(), count, type, how, native())};
+  return deliver(std::move(op), out, size_in_bytes, true);
+}
+
+inline pending group::begin_all_gather(void const* in, void* out, std::int64_t count, mpi::datatype type, call who) {
+  auto op = open(who, type, count);
+  auto const block = bytes(count, type);
+  auto const total = bytes(mpi::checked_product(count, size()), type);
+  record(who, type, count, count * (size() - 1));
+  if (size() == 1) return local(*op, out, in, block);
+  op->received = fresh(total);
+  copy(op->received.get() + block * std::size_t(rank()), in, block);
+  spoil(out, in, total);
+  op->requests = {mpi::all_gather(op->received.get(), count, type, native())};
+  return deliver(std::move(op), out, total, true);
+}
+
+inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64_t count, mpi::datatype type,
+                                           reduction how, call who) {
+  auto op = open(who, type, count, comm::name(how));
+  auto const block = bytes(count, type);
+  auto const total = bytes(mpi::checked_product(count, size()), type);
+  record(who, type, count, count * (size() - 1));
+  if (size() == 1) return local(*op, out, in, block);
+  op->sent = fresh(total);
+  op->received = fresh(block);
+  copy(op->sent.get(), in, total);
+  spoil(out, in, block);
+  op->requests = {mpi::reduce_scatter(op->sent.get(), op->received.get(), count, type, how, native())};
+  return deliver(std::move(op), out, block, false);
+}
+
+inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datatype type, int root, call who) {
+  require_rank(who, "root", root);
+  auto op = open(who, type, count, "", root);
+  auto const size_in_bytes = bytes(count, type);
+  record(who, type, count, count / size() * (size() - 1) + count % size() * (size() - 1) / size());
+  if (size() == 1) return local(*op, data, data, size_in_bytes);
+  op->received = fresh(size_in_bytes);
+  if (rank() == root) copy(op->received.get(), data, size_in_bytes);
+  else spoil(data, nullptr, size_in_bytes);
+  op->requests = {mpi::broadcast(op->received.get(), count, type, root, native())};
+  return deliver(std::move(op), data, size_in_bytes, true);
+}
+
+inline pending group::begin_shift(void const* in, void* out, std::int64_t count, mpi::datatype type, int to, int from,
+                                  call who) {
+  require_rank(who, "destination", to);
+  require_rank(who, "source", from);
+  if ((to == rank()) != (from == rank()))
+    refuse(who, "a rank that sends to itself receives from itself; to " + std::to_string(to) + ", from " +
+                    std::to_string(from));
+  auto op = open(who, type, count);
+  auto const size_in_bytes = bytes(count, type);
+  bool const stays = to == rank();
+  record(who, type, count, stays ? 0 : count, stays ? count : 0);
+  if (channel_->checks(check_level::signatures)) compare_partners(*op, to, from);
+  if (stays) return local(*op, out, in, size_in_bytes);
+  op->sent = fresh(size_in_bytes);
+  op->received = fresh(size_in_bytes);
+  copy(op->sent.get(), in, size_in_bytes);
+  spoil(out, in, size_in_bytes);
+  int const tag = int(op->what.sequence % 32768);  // the least range of tags that MPI guarantees
+  op->requests.push_back(mpi::receive(op->received.get(), count, type, from, tag, native()));
+  op->requests.push_back(mpi::send(op->sent.get(), count, type, to, tag, native()));
+  return deliver(std::move(op), out, size_in_bytes, false);
+}
+
+inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t const> send_counts, void* out,
+                                       std::span<std::int64_t const> receive_counts, mpi::datatype type, call who) {
+  std::size_t const ranks = std::size_t(size()), me = std::size_t(rank());
+  if (send_counts.size() != ranks || receive_counts.size() != ranks)
+    refuse(who, "as many counts as ranks are needed: " + std::to_string(ranks) + ", but " +
+                    std::to_string(send_counts.size()) + " to send and " + std::to_string(receive_counts.size()) +
+                    " to receive");
+  if (send_counts[me] != receive_counts[me])
+    refuse(who, "sends " + std::to_string(send_counts[me]) + " elements to itself but receives " +
+                    std::to_string(receive_counts[me]));
+  auto const send_offsets = mpi::packed_offsets(send_counts);
+  auto const receive_offsets = mpi::packed_offsets(receive_counts);
+  auto op = open(who, type, -1);
+  if (channel_->checks(check_level::signatures)) compare_block_counts(*op, send_counts, receive_counts);
+  record(who, type, send_offsets.back(), send_offsets.back() - send_counts[me], send_counts[me]);
+  auto const own = bytes(send_counts[me], type);
+  auto const* const own_in = static_cast<std::byte const*>(in) + bytes(send_offsets[me], type);
+  std::size_t const own_at = bytes(receive_offsets[me], type);
+  if (ranks == 1) return local(*op, out, in, own);
+
+  // what stays at home is copied here; MPI moves the rest
+  auto const sent_bytes = bytes(send_offsets.back(), type), received_bytes = bytes(receive_offsets.back(), type);
+  op->sent = fresh(sent_bytes);
+  op->received = fresh(received_bytes);
+  copy(op->sent.get(), in, sent_bytes);
+  copy(op->received.get() + own_at, own_in, own);
+  spoil(out, in, received_bytes);
+  auto blocks = std::make_shared<std::pair<mpi::blocks, mpi::blocks>>(mpi::blocks(send_counts, type),
+                                                                      mpi::blocks(receive_counts, type));
+  blocks->first.counts[me] = blocks->second.counts[me] = 0;
+  op->arguments = blocks;
+  op->requests = {mpi::all_to_all(op->sent.get(), blocks->first, op->received.get(), blocks->second, type, native())};
+  return deliver(std::move(op), out, received_bytes, false);
+}
+
+inline pending group::barrier(call who) {
+  auto op = open(who, {MPI_BYTE, 0, 0, ""}, 0);
+  record(who, {MPI_BYTE, 0, 0, ""}, 0, 0);
+  if (size() == 1) return local(*op, nullptr, nullptr, 0);
+  op->requests = {mpi::barrier(native())};
+  return pending(std::move(op));
+}
+
+// ---- check level 2: what a signature cannot hold, because it differs between ranks by design ----------
+inline void group::compare_block_counts(operation const& op, std::span<std::int64_t const> send_counts,
+                                        std::span<std::int64_t const> receive_counts) {
+  std::vector<std::int64_t> mine(send_counts.begin(), send_counts.end());
+  mine.insert(mine.end(), receive_counts.begin(), receive_counts.end());
+  auto const all = channel_->gather<std::int64_t>(mine, op.what);
+  std::size_t const ranks = std::size_t(size());
+  std::string text;
+  int wrong = 0;
+  for (std::size_t from = 0; from < ranks; ++from)
+    for (std::size_t to = 0; to < ranks; ++to) {
+      auto const sent = all[from * 2 * ranks + to], expected = all[to * 2 * ranks + ranks + from];
+      if (sent != expected && ++wrong <= 8)
+        text += "\n  rank " + std::to_string(members()[from]) + " sends " + std::to_string(sent) + " elements to rank " +
+                std::to_string(members()[to]) + ", which expects " + std::to_string(expected);
+    }
+  if (wrong > 8) text += "\n  and " + std::to_string(wrong - 8) + " more pairs";
+  if (wrong > 0) channel_->fail(failure_kind::mismatch, "collective mismatch: the counts of " + describe(op.what) +
+                                                            " do not fit together" + text);
+}
+
+inline void group::compare_partners(operation const& op, int to, int from) {
+  int const mine[] = {to, from};
+  auto const all = channel_->gather<int>(mine, op.what);
+  std::string text;
+  for (std::size_t r = 0; r < all.size() / 2; ++r) {
+    auto const target = std::size_t(all[2 * r]);
+    if (all[2 * target + 1] != int(r))
+      text += "\n  rank " + std::to_string(members()[r]) + " sends to rank " + std::to_string(members()[target]) +
+              ", which waits for rank " + std::to_string(members()[std::size_t(all[2 * target + 1])]);
+  }
+  if (!text.empty()) channel_->fail(failure_kind::mismatch, "collective mismatch: the partners of " +
+                                                                describe(op.what) + " do not fit together" + text);
+}
+
+}  // namespace dtm::comm
