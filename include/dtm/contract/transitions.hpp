@@ -8,7 +8,8 @@
 //   all_to_all<move<axis, e>...>      shard<d>     -> shard<e>       on every named axis, in one exchange
 //   all_slice<axis, d>                replicate    -> shard<d>       no communication
 //   transpose<a, b>                   the placements of two axes change places
-//   ring_shift<axis, distance>        same layout; the tile of the neighbour (a schedule's inner step)
+//   ring_shift<axis>                  same layout, the tile of a rank further along: the step of a schedule, whose
+//                                     distance is a run-time value (shift_along in comm/ring_shift.hpp)
 //   broadcast<axis>                   same layout, replicate on the axis: coordinate 0 decides
 //
 // Where two axes shard one dimension the earlier axis is the major one, so only the last of them (the innermost) may
@@ -38,7 +39,7 @@ template <class Axis, int Dimension>
 struct all_slice {};
 template <class A, class B>
 struct transpose {};
-template <class Axis, int Distance>
+template <class Axis>
 struct ring_shift {};
 template <class Axis>
 struct broadcast {};
@@ -273,15 +274,14 @@ struct transition<transpose<A, B>, Layout> {
                         needs<transpose<A, B>, B, placement_on_t<Layout, B>>,
                         all_of<only_these<Layout, A, B, A, shard_dimension<placement_on_t<Layout, A>>>,
                                only_these<Layout, A, B, B, shard_dimension<placement_on_t<Layout, B>>>>>>;
-  using type = std::conditional_t<
-      is_placement<placement_on_t<Layout, A>> && is_placement<placement_on_t<Layout, B>>,
-      place_t<place_t<Layout, A, placement_on_t<Layout, B>>, B, placement_on_t<Layout, A>>, Layout>;
+  template <class P>
+  using known = std::conditional_t<is_placement<P>, P, replicate>;
+  using type = place_t<place_t<Layout, A, known<placement_on_t<Layout, B>>>, B, known<placement_on_t<Layout, A>>>;
 };
 
-template <class Layout, class Axis, int Distance>
-struct transition<ring_shift<Axis, Distance>, Layout> {
-  using check = unless<is_placement<placement_on_t<Layout, Axis>>,
-             needs<ring_shift<Axis, Distance>, Axis, placement_on_t<Layout, Axis>>>;
+template <class Layout, class Axis>
+struct transition<ring_shift<Axis>, Layout> {
+  using check = std::integral_constant<int, Layout::mesh_type::template index<Axis>()>;
   using type = Layout;
 };
 

@@ -37,14 +37,11 @@ struct mesh_is {
 
 template <class Dimension, class... D>
 constexpr std::int64_t bound_extent(extents<D...> const& bound) {
-  if constexpr (Dimension::static_extent > 0 || plane_channels<Dimension> > 0) {
-    (void)bound;
-    return 0;  // settled by checked_extents
-  } else if constexpr (extents<D...>::template has<Dimension>) {
+  if constexpr (run_time_dimension<Dimension> && extents<D...>::template has<Dimension>) {
     return bound.template get<Dimension>();
   } else {
-    (void)sizeof(extent_is_bound<Dimension>);
-    return 0;
+    (void)bound;
+    return 0;  // settled by checked_extents
   }
 }
 
@@ -52,6 +49,8 @@ template <class Shape>
 struct bind_shape;
 template <class... S>
 struct bind_shape<shape<S...>> {
+  template <class Bound>
+  using check = all_of<unless<!run_time_dimension<S> || Bound::template has<S>, extent_is_bound<S>>...>;
   template <class... D>
   static constexpr global_extents<int(sizeof...(S))> from(extents<D...> const& bound) {
     return {{bound_extent<S>(bound)...}};
@@ -59,6 +58,8 @@ struct bind_shape<shape<S...>> {
 };
 template <>
 struct bind_shape<shape<>> {
+  template <class Bound>
+  using check = passed<void>;
   template <class... D>
   static constexpr global_extents<0> from(extents<D...> const&) {
     return {};
@@ -84,7 +85,9 @@ class tensor
   /// A tile with unspecified content. Throws layout_error where an extent does not divide by its mesh axes.
   template <class Where, class... D>
   tensor(Where const& context, extents<D...> const& bound)
-      : tensor(context, detail::bind_shape<shape_type>::from(bound)) {}
+      : tensor(context, detail::bind_shape<shape_type>::from(bound)) {
+    (void)sizeof(typename detail::bind_shape<shape_type>::template check<extents<D...>>);
+  }
 
   template <class Where>
   tensor(Where const& context, global_extents<rank> const& wanted) : site_(same_mesh(context)) {
