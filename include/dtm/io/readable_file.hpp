@@ -61,7 +61,7 @@ class readable_file {
   /// Opens `path`. Throws file_error when it is missing, not allowed or not a regular file.
   explicit readable_file(std::string path) : path_(std::move(path)) {
     if (path_.find('\0') != std::string::npos)
-      refuse_file(quoted(path_), "", "a path cannot contain a NUL byte");
+      refuse_file(detail::quoted(path_), "", "a path cannot contain a NUL byte");
     // O_NONBLOCK: opening a pipe must refuse, not wait for a writer; regular files ignore it.
     descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor_ < 0)
