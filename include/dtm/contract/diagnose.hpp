@@ -104,25 +104,29 @@ struct takes<Module, N, N> {};
 
 namespace differ {
 
+using dtm::detail::first_error;
+using dtm::detail::unless;
+
 template <class Where, class Want, class Have, class Indices>
 struct dimensions;
 template <class Where, class... W, class... H, std::size_t... I>
 struct dimensions<Where, shape<W...>, shape<H...>, std::index_sequence<I...>>
-    : dimension_at<Where, int(I), W, H>... {};
+    : first_error<unless<std::is_same_v<W, H>, dimension_at<Where, int(I), W, H>>...> {};
 
 template <class Where, class Want, class Have>
 struct placements;
 template <class Where, class... A, class WS, class HS, class... W, class... H>
 struct placements<Where, layout<mesh<A...>, WS, W...>, layout<mesh<A...>, HS, H...>>
-    : placement_on<Where, typename dtm::detail::mesh_axis<A>::type, W, H>... {};
+    : first_error<unless<std::is_same_v<W, H>,
+                         placement_on<Where, typename dtm::detail::mesh_axis<A>::type, W, H>>...> {};
 
 // Outer disagreements first: where the mesh or the rank differs, placements cannot be compared and would only repeat
-// the news.
+// the news. Two exchanged axes are one mistake: the first speaks.
 template <class Where, class Want, class Have>
-using same_rank = dtm::detail::all_of<
+using same_rank = std::conditional_t<
+    std::is_same_v<typename Want::shape_type, typename Have::shape_type>, placements<Where, Want, Have>,
     dimensions<Where, typename Want::shape_type, typename Have::shape_type,
-               std::make_index_sequence<std::size_t(Want::shape_type::rank)>>,
-    placements<Where, Want, Have>>;
+               std::make_index_sequence<std::size_t(Want::shape_type::rank)>>>;
 
 template <class Where, class Want, class Have>
 struct layouts

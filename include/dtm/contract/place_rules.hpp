@@ -76,6 +76,7 @@ struct maximum;
 struct sum;
 struct log_softmax;
 struct outer_sum;
+struct permute;
 template <text Formula>
 struct contraction;
 }  // namespace operation
@@ -255,19 +256,23 @@ struct contracted {
   };
 
   template <int Position, int Other = parsed.right.find(parsed.left.letter[Position])>
-  struct label_check : unless<std::is_same_v<dimension_t<typename Left::shape_type, Position>,
+  struct label_check {
+    using type = unless<std::is_same_v<dimension_t<typename Left::shape_type, Position>,
                                              dimension_t<typename Right::shape_type, Other>>,
                               contract::labelled_dimension<operation_type, parsed.left.letter[Position],
                                                            dimension_t<typename Left::shape_type, Position>,
-                                                           dimension_t<typename Right::shape_type, Other>>> {};
+                                                           dimension_t<typename Right::shape_type, Other>>>;
+  };
   template <int Position>
-  struct label_check<Position, -1> {};
+  struct label_check<Position, -1> {
+    using type = passed<void>;
+  };
 
   template <class Dimensions, class Axes>
   struct operands_agree;
   template <int... D, int... A>
   struct operands_agree<std::integer_sequence<int, D...>, std::integer_sequence<int, A...>>
-      : all_of<label_check<D>..., typename on_axis<A>::check...> {};
+      : first_error<typename label_check<D>::type..., typename on_axis<A>::check...> {};
 
   static constexpr bool formed = parsed.valid && parsed.left.count == Left::rank &&
                                  parsed.right.count == Right::rank &&

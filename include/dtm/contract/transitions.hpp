@@ -281,7 +281,8 @@ struct transition<transpose<A, B>, Layout> {
 
 template <class Layout, class Axis>
 struct transition<ring_shift<Axis>, Layout> {
-  using check = std::integral_constant<int, Layout::mesh_type::template index<Axis>()>;
+  using check = unless<is_placement<placement_on_t<Layout, Axis>>,
+                       needs<ring_shift<Axis>, Axis, placement_on_t<Layout, Axis>>>;
   using type = Layout;
 };
 

@@ -67,6 +67,12 @@ inline constexpr bool holds<passed<Error>> = true;
 template <class... Check>
 inline constexpr bool holds<all_of<Check...>> = (holds<Check> && ...);
 
+/// Several checks of one fact: only the first that fails speaks.
+template <class... Check>
+struct first_error : passed<void> {};
+template <class First, class... Rest>
+struct first_error<First, Rest...> : std::conditional_t<holds<First>, first_error<Rest...>, First> {};
+
 /// The `type` of a type function, with its `check` enforced.
 template <class Checked>
 struct checked_type : Checked::check {

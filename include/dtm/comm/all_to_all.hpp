@@ -1,0 +1,117 @@
+#pragma once
+// all_to_all<move<axis, e>...>: shard<d> -> shard<e> on every named axis, in one exchange over their joint group.
+// Counts between pairs of ranks may be uneven (planes<C>). Volume: (1 - 1/P) of the tile, mean over ranks.
+//
+// transpose<a, b>: the placements of two axes change places; the same machinery. With one axis replicated, the
+// replica that sends is the receiver itself where it holds the block, otherwise the one whose coordinate is the
+// receiver's, modulo the size of the axis: no block is sent twice to one rank. With one axis partial it is the
+// adjoint: contributions go back the same way and are added at the owner in rank order.
+
+#include "dtm/comm/transition.hpp"
+
+namespace dtm::comm {
+
+namespace detail {
+
+template <int Rank, bool Add>
+struct unpack_exchange {
+  exchange_plan<Rank> plan;
+
+  template <class Result, class T>
+  void operator()(Result& result, T const* received) const {
+    if constexpr (Add)
+      for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = T(0.0f);
+    for (auto const& part : plan.receive) {
+      if constexpr (Add) received = unpack_add(received, result.data(), result.tile(), part);
+      else received = unpack(received, result.data(), result.tile(), part);
+    }
+  }
+};
+
+template <bool Add, class Result, class Context, class X>
+auto begin_exchange(Context& ctx, X const& x, group& ranks, exchange_plan<X::rank> plan, call const& what) {
+  using T = typename X::element_type;
+  Result result(ctx, x.global());
+  scratch<T> sent(ctx.memory(), plan.sent), received(ctx.memory(), plan.received);
+  T* end = sent.data();
+  for (auto const& part : plan.send) end = pack(x.data(), x.tile(), part, end);
+  pending messages = ranks.all_to_all(sent.data(), std::span<std::int64_t const>(plan.send_counts), received.data(),
+                                      std::span<std::int64_t const>(plan.receive_counts), what);
+  using finish = unpack_exchange<X::rank, Add>;
+  return in_flight<Result, finish>(std::move(result), std::move(sent), std::move(received), std::move(messages),
+                                   finish{std::move(plan)});
+}
+
+}  // namespace detail
+
+template <class... Move>
+struct collective<all_to_all<Move...>> {
+  template <class Context, class X>
+  static auto begin(Context& ctx, X const& x, char const* name, std::source_location where) {
+    using result_type = dtm::detail::unchecked_after_t<all_to_all<Move...>, X>;
+    using source = typename X::layout_type;
+    using target = typename result_type::layout_type;
+    constexpr unsigned mask = dtm::detail::axis_mask<typename X::mesh_type, typename Move::axis...>;
+    auto const target_extents = checked_extents<target>(x.global(), ctx.where().sizes);
+    auto plan = plan_exchange<source, target>(ctx.where(), mask, x.global(), target_extents,
+                                              [](int const*, int const*) { return true; });
+    return detail::begin_exchange<false, result_type>(
+        ctx, x, ctx.template along<typename Move::axis...>(), std::move(plan),
+        call{"all_to_all", name, layout_signature<X, result_type>(x), where});
+  }
+};
+
+namespace detail {
+
+// Shard<d> on `from`, replicated on `other`: which replica serves whom.
+template <int From, int Other>
+struct serving_replica {
+  int other_size;
+  bool operator()(int const* sender, int const* receiver) const {
+    int const chosen = sender[From] == receiver[From] ? receiver[Other] : receiver[From] % other_size;
+    return sender[Other] == chosen;
+  }
+};
+
+}  // namespace detail
+
+template <class A, class B>
+struct collective<transpose<A, B>> {
+  template <class Context, class X>
+  static auto begin(Context& ctx, X const& x, char const* name, std::source_location where) {
+    using result_type = dtm::detail::unchecked_after_t<transpose<A, B>, X>;
+    using source = typename X::layout_type;
+    using target = typename result_type::layout_type;
+    using mesh_type = typename X::mesh_type;
+    using on_a = typename source::template placement<A>;
+    using on_b = typename source::template placement<B>;
+    constexpr int a = mesh_type::template index<A>(), b = mesh_type::template index<B>();
+    constexpr unsigned mask = dtm::detail::axis_mask<mesh_type, A, B>;
+    constexpr bool adjoint = dtm::detail::is_partial<on_a> || dtm::detail::is_partial<on_b>;
+    auto const& sizes = ctx.where().sizes;
+    group& ranks = ctx.template along<A, B>();
+    call const what{"transpose", name, layout_signature<X, result_type>(x), where};
+
+    if constexpr (dtm::detail::is_shard<on_a> && dtm::detail::is_shard<on_b>) {
+      auto plan = plan_exchange<source, target>(ctx.where(), mask, x.global(), x.global(),
+                                                [](int const*, int const*) { return true; });
+      return detail::begin_exchange<false, result_type>(ctx, x, ranks, std::move(plan), what);
+    } else if constexpr (!adjoint) {
+      constexpr int from = dtm::detail::is_shard<on_a> ? a : b, other = dtm::detail::is_shard<on_a> ? b : a;
+      auto plan = plan_exchange<source, target>(ctx.where(), mask, x.global(), x.global(),
+                                                detail::serving_replica<from, other>{sizes[other]});
+      return detail::begin_exchange<false, result_type>(ctx, x, ranks, std::move(plan), what);
+    } else {
+      // the plan of the forward direction, target -> source, run backwards
+      constexpr int from = dtm::detail::is_shard<on_a> ? b : a, other = dtm::detail::is_shard<on_a> ? a : b;
+      auto plan = plan_exchange<target, source>(ctx.where(), mask, x.global(), x.global(),
+                                                detail::serving_replica<from, other>{sizes[other]});
+      std::swap(plan.send, plan.receive);
+      std::swap(plan.send_counts, plan.receive_counts);
+      std::swap(plan.sent, plan.received);
+      return detail::begin_exchange<true, result_type>(ctx, x, ranks, std::move(plan), what);
+    }
+  }
+};
+
+}  // namespace dtm::comm

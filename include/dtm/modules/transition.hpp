@@ -1,0 +1,105 @@
+#pragma once
+// Transition: the SwiGLU feed-forward of every track.
+//
+//   u = LN(x);  h1 = u W1^T;  h2 = u W2^T;  y = (silu(h1) * h2) W3^T          no residual inside
+//
+// Position-wise: any placement that keeps the last dimension whole, output placed as the input; no communication, forward
+// or backward. Saves x and two statistics a position, recomputes the rest. Parameter gradients add, dx is assigned.
+// Source: Boltz-2 model/layers/transition.py (Transition).
+
+#include <utility>
+
+#include "dtm/contract/contract.hpp"
+#include "dtm/ops/elementwise.hpp"
+#include "dtm/ops/layer_norm.hpp"
+#include "dtm/parameters/layers.hpp"
+
+namespace dtm {
+
+namespace module {
+struct transition {
+  static constexpr char const* name = "transition";
+};
+}  // namespace module
+
+/// Channels -> Hidden -> Channels. `X` is the tensor it works on; a pair by default.
+template <class Space, std::int64_t Channels, std::int64_t Hidden, class X = pair_tensor<Space, c<Channels>>>
+struct transition : module_base<Space> {
+  using self = transition;
+  using tag = module::transition;
+  template <class S>
+  using in = transition<S, Channels, Hidden, X>;
+  using T = typename X::element_type;
+  using Dx = cotangent_t<X>;
+  using statistics = layer_norm_statistics<X>;
+
+  struct contract {
+    using inputs = dtm::inputs<named<arg::x, X>>;
+    using outputs = dtm::outputs<named<arg::y, X>>;
+    using forward = collectives<>;
+    using backward = collectives<>;
+    using saved = dtm::saved<named<arg::x, X>, named<arg::mean_in, typename statistics::type>,
+                             named<arg::rstd_in, typename statistics::type>>;
+    static constexpr std::int64_t allowed = sizeof(T) * Channels + 2 * sizeof(accumulate_t<T>);
+    using budget = std::conditional_t<detail::large_of<X> == 2, pair_budget<allowed>, single_budget<allowed>>;
+    using within = within_budget<tag, saved, budget>;
+  };
+
+  using norm_type = layer_norm_parameters<Space, Channels>;
+  using up_type = linear_parameters<Space, Channels, Hidden>;
+  using down_type = linear_parameters<Space, Hidden, Channels>;
+  BOOST_HANA_DEFINE_STRUCT(self, (norm_type, norm), (up_type, fc1), (up_type, fc2), (down_type, fc3));
+
+  template <class Context>
+  explicit transition(Context& ctx) : norm(ctx), fc1(ctx), fc2(ctx), fc3(ctx) {}
+
+  struct kept {
+    X x;
+    statistics norm;
+    std::int64_t bytes() const { return x.bytes() + norm.mean.bytes() + norm.rstd.bytes(); }
+  };
+  struct result {
+    X y;
+    kept saved;
+  };
+
+  template <class Context>
+  result forward(Context& ctx, X const& x) const {
+    (void)sizeof(typename contract::within);
+    auto [u, norm_statistics] = layer_norm_forward(ctx, x, norm.weight, norm.bias);
+    auto h1 = linear(ctx, u, fc1.weight);
+    auto const h2 = linear(ctx, u, fc2.weight);
+    local::for_each(ctx, h1.size(), kernels::swiglu<T>{h1.data(), h2.data(), h1.data()});
+    return {linear(ctx, h1, fc3.weight), {x.clone(), std::move(norm_statistics)}};
+  }
+  template <class Context, class... Got>
+  result forward(Context&, Got const&...) const {
+    (void)sizeof(diagnose<tag, typename contract::inputs, Got...>);
+    __builtin_unreachable();
+  }
+
+  template <class Context>
+  Dx backward(Context& ctx, kept saved, Dx const& dy, gradients_of_t<self>& gradients) const {
+    auto const u = layer_norm_again(ctx, saved.x, saved.norm, norm.weight, norm.bias);
+    auto h1 = linear(ctx, u, fc1.weight);
+    auto h2 = linear(ctx, u, fc2.weight);
+    using Dh = cotangent_t<decltype(h1)>;
+    Dh dh1(ctx, h1.global()), dh2(ctx, h1.global());
+    {
+      auto const da = linear_backward_input(ctx, dy, fc3.weight);
+      local::for_each(ctx, h1.size(),
+                      kernels::swiglu_backward<T>{da.data(), h1.data(), h2.data(), dh1.data(), dh2.data()});
+    }
+    local::for_each(ctx, h1.size(), kernels::swiglu<T>{h1.data(), h2.data(), h1.data()});
+    add_weight_gradient(ctx, dy, h1, gradients.fc3.weight);
+    h1.release();
+    h2.release();
+    add_weight_gradient(ctx, dh1, u, gradients.fc1.weight);
+    add_weight_gradient(ctx, dh2, u, gradients.fc2.weight);
+    auto du = linear_backward_input(ctx, dh1, fc1.weight);
+    add_linear_backward_input(ctx, dh2, fc2.weight, du);
+    return layer_norm_backward(ctx, du, saved.x, saved.norm, norm.weight, gradients.norm.weight, gradients.norm.bias);
+  }
+};
+
+}  // namespace dtm

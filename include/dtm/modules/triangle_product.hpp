@@ -1,0 +1,233 @@
+#pragma once
+// The sum over k of triangle multiplication and its two adjoints, under two schedules (the contract of each is in
+// triangle_multiplication.hpp):
+//
+//   forward(ctx, t)          t [b, i, j, 2C] (a | b), pair-placed -> o [b, i, j, C] pair-placed, and a, b as kept
+//   backward(ctx, d_o, a, b) -> dt [b, i, j, 2C]
+//
+//   outgoing  o[i,j] = sum_k a[i,k] b[j,k]     da[i,k] = sum_j do[i,j] b[j,k]     db[j,k] = sum_i do[i,j] a[i,k]
+//   incoming  o[i,j] = sum_k a[k,i] b[k,j]     da[k,i] = sum_j b[k,j] do[i,j]     db[k,j] = sum_i a[k,i] do[i,j]
+
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "dtm/comm/apply.hpp"
+#include "dtm/contract/contract.hpp"
+#include "dtm/core/errors.hpp"
+#include "dtm/core/space.hpp"
+#include "dtm/ops/channels.hpp"
+#include "dtm/ops/einsum.hpp"
+
+namespace dtm {
+
+struct outgoing {};
+struct incoming {};
+
+/// Schedules of triangle multiplication.
+struct channel_all_to_all {
+  static constexpr char const* name = "channel_all_to_all";
+};
+struct cannon {
+  static constexpr char const* name = "cannon";
+};
+
+namespace detail {
+
+// Channel-first pair tile [b, C, i, j] with i over rows and j over columns.
+template <class Space, std::int64_t C>
+using channel_tile = typename channels_first_of<pair_tensor<Space, c<C>>, C>::type;
+
+template <class Space>
+using deal_out = all_to_all<move<row_axis<Space>, 1>, move<column_axis<Space>, 1>>;
+template <class Space>
+using deal_back = all_to_all<move<row_axis<Space>, 2>, move<column_axis<Space>, 3>>;
+
+}  // namespace detail
+
+template <class Direction, class Space, std::int64_t C, class Schedule>
+struct triangle_product;
+
+template <class Direction, class Space, std::int64_t C>
+struct triangle_product<Direction, Space, C, channel_all_to_all> {
+  static constexpr bool is_outgoing = std::is_same_v<Direction, outgoing>;
+  using X = pair_tensor<Space, c<C>>;
+  using X2 = pair_tensor<Space, c<2 * C>>;
+  using tile = detail::channel_tile<Space, C>;
+  using out = detail::deal_out<Space>;
+  using back = detail::deal_back<Space>;
+  using operand = after_t<out, tile>;  // [b, planes<C>, N, N]
+
+  using forward_collectives = collectives<on_tensor<arg::a, out>, on_tensor<arg::b, out>, on_tensor<arg::o, back>>;
+  using backward_collectives =
+      collectives<on_tensor<arg::d_o, out>, on_tensor<arg::da, back>, on_tensor<arg::db, back>>;
+
+  struct result {
+    X o;
+    operand a, b;
+  };
+
+  template <class Context>
+  static result forward(Context& ctx, X2 t) {
+    auto const a_tile = channels_first<0, C>(ctx, t);
+    auto a_sent = begin<out>(ctx, a_tile, "a");
+    auto const b_tile = channels_first<C, C>(ctx, t);
+    auto b_sent = begin<out>(ctx, b_tile, "b");
+    t.release();
+    auto a = a_sent.wait();
+    auto b = b_sent.wait();
+    X o(ctx, global_extents<4>{{a.global_extent(0), a.global_extent(2), a.global_extent(3), C}});
+    channels_last_into<0, C>(ctx, apply<back>(ctx, multiply(ctx, a, b), "o"), o);
+    return {std::move(o), std::move(a), std::move(b)};
+  }
+
+  template <class Context>
+  static X2 backward(Context& ctx, X d_o, operand a, operand b) {
+    auto const d_planes = apply<out>(ctx, channels_first<0, C>(ctx, d_o), "d_o");
+    d_o.release();
+    auto const da = left_adjoint(ctx, d_planes, b);
+    auto da_sent = begin<back>(ctx, da, "da");
+    b.release();
+    auto const db = right_adjoint(ctx, d_planes, a);
+    auto db_sent = begin<back>(ctx, db, "db");
+    a.release();
+    X2 dt(ctx, global_extents<4>{{da.global_extent(0), da.global_extent(2), da.global_extent(3), 2 * C}});
+    channels_last_into<0, C>(ctx, da_sent.wait(), dt);
+    channels_last_into<C, C>(ctx, db_sent.wait(), dt);
+    return dt;
+  }
+
+ private:
+  template <class Context>
+  static operand multiply(Context& ctx, operand const& a, operand const& b) {
+    if constexpr (is_outgoing) return einsum<"bdik,bdjk->bdij">(ctx, a, b);
+    else return einsum<"bdki,bdkj->bdij">(ctx, a, b);
+  }
+  template <class Context>
+  static operand left_adjoint(Context& ctx, operand const& d_o, operand const& b) {
+    if constexpr (is_outgoing) return einsum<"bdij,bdjk->bdik">(ctx, d_o, b);
+    else return einsum<"bdkj,bdij->bdki">(ctx, b, d_o);
+  }
+  template <class Context>
+  static operand right_adjoint(Context& ctx, operand const& d_o, operand const& a) {
+    if constexpr (is_outgoing) return einsum<"bdij,bdik->bdjk">(ctx, d_o, a);
+    else return einsum<"bdki,bdij->bdkj">(ctx, a, d_o);
+  }
+};
+
+// Cannon's algorithm on a square grid. Rank (i, j) starts with L at (i, (i+j) mod P) and R at ((i+j) mod P, j); in step s
+// both carry block (i+j+s) mod P of the summed index. Products are of tiles, under the placements (law L15): the
+// summed index is sharded by different axes in the two operands, which no local contraction may do.
+template <class Direction, class Space, std::int64_t C>
+struct triangle_product<Direction, Space, C, cannon> {
+  static constexpr bool is_outgoing = std::is_same_v<Direction, outgoing>;
+  using T = typename Space::element;
+  using A = accumulate_t<T>;
+  using X = pair_tensor<Space, c<C>>;
+  using X2 = pair_tensor<Space, c<2 * C>>;
+  using operand = detail::channel_tile<Space, C>;  // [b, C, i, j], tile
+  using rows = row_axis<Space>;
+  using columns = column_axis<Space>;
+  using across = transpose<rows, columns>;
+
+  template <class Name>
+  using ring_of = collectives<on_tensor<Name, ring_shift<columns>>, on_tensor<Name, ring_shift<rows>>>;
+  using forward_collectives = collectives<on_tensor<std::conditional_t<is_outgoing, arg::b, arg::a>, across>,
+                                          on_tensor<arg::a, ring_shift<columns>>, on_tensor<arg::b, ring_shift<rows>>>;
+  using backward_collectives =
+      collectives<on_tensor<arg::d_o, across>, on_tensor<arg::da, ring_shift<columns>>,
+                  on_tensor<arg::da, ring_shift<rows>>, on_tensor<arg::db, ring_shift<columns>>,
+                  on_tensor<arg::db, ring_shift<rows>>>;
+
+  struct result {
+    X o;
+    operand a, b;
+  };
+
+  template <class Context>
+  static result forward(Context& ctx, X2 t) {
+    require_square(ctx);
+    auto a = channels_first<0, C>(ctx, t);
+    auto b = channels_first<C, C>(ctx, t);
+    t.release();
+    operand product(ctx, a.global());
+    if constexpr (is_outgoing) multiply<false, true>(ctx, a.clone(), apply<across>(ctx, b, "b"), product, "a", "b");
+    else multiply<true, false>(ctx, apply<across>(ctx, a, "a"), b.clone(), product, "a", "b");
+    X o(ctx, global_extents<4>{{a.global_extent(0), a.global_extent(2), a.global_extent(3), C}});
+    channels_last_into<0, C>(ctx, product, o);
+    return {std::move(o), std::move(a), std::move(b)};
+  }
+
+  template <class Context>
+  static X2 backward(Context& ctx, X d_o, operand a, operand b) {
+    auto d_tile = channels_first<0, C>(ctx, d_o);
+    d_o.release();
+    auto d_across = apply<across>(ctx, d_tile, "d_o");
+    X2 dt(ctx, global_extents<4>{{a.global_extent(0), a.global_extent(2), a.global_extent(3), 2 * C}});
+    operand product(ctx, a.global());
+    if constexpr (is_outgoing) {
+      multiply<false, false>(ctx, std::move(d_tile), std::move(b), product, "da", "da");
+      channels_last_into<0, C>(ctx, product, dt);
+      multiply<true, false>(ctx, std::move(d_across), std::move(a), product, "db", "db");
+    } else {
+      multiply<false, true>(ctx, std::move(b), std::move(d_across), product, "da", "da");
+      channels_last_into<0, C>(ctx, product, dt);
+      multiply<false, false>(ctx, std::move(a), std::move(d_tile), product, "db", "db");
+    }
+    channels_last_into<C, C>(ctx, product, dt);
+    return dt;
+  }
+
+ private:
+  template <class Context>
+  static void require_square(Context& ctx) {
+    int const p0 = ctx.template size<rows>(), p1 = ctx.template size<columns>();
+    if (p0 != p1)
+      throw mesh_error("dtm triangle_multiplication: the cannon schedule needs a square mesh and got " +
+                       std::string(rows::name.characters) + "=" + std::to_string(p0) + ", " +
+                       columns::name.characters + "=" + std::to_string(p1) +
+                       "; use the channel_all_to_all schedule, which runs on any mesh");
+  }
+
+  template <bool LeftTransposed, bool RightTransposed, class Context, class Left, class Right>
+  static void multiply(Context& ctx, Left left, Right right, operand& product, char const* left_name,
+                       char const* right_name) {
+    int const steps = ctx.template size<rows>();
+    {
+      auto skew_left = shift_along<columns>(ctx, left, ctx.template coordinate<rows>(), left_name);
+      auto skew_right = shift_along<rows>(ctx, right, ctx.template coordinate<columns>(), right_name);
+      Left skewed_left = skew_left.wait();
+      Right skewed_right = skew_right.wait();
+      left = std::move(skewed_left);
+      right = std::move(skewed_right);
+    }
+    auto const l = left.to_local();
+    auto const r = right.to_local();
+    local::gemm_shape shape;
+    shape.left_transposed = LeftTransposed;
+    shape.right_transposed = RightTransposed;
+    shape.batch = l.extent[0] * l.extent[1];
+    shape.m = l.extent[LeftTransposed ? 3 : 2];
+    shape.k = l.extent[LeftTransposed ? 2 : 3];
+    shape.n = r.extent[RightTransposed ? 2 : 3];
+    scratch<A> total(ctx.memory(), product.size());
+    local::for_each(ctx, product.size(), kernels::set_zero<A>{total.data()});
+    shape.accumulate = true;
+    for (int step = 0; step < steps; ++step) {
+      if (step + 1 == steps) {
+        local::gemm(ctx, shape, left.data(), right.data(), total.data());
+        break;
+      }
+      auto next_left = shift_along<columns>(ctx, left, 1, left_name);
+      auto next_right = shift_along<rows>(ctx, right, 1, right_name);
+      local::gemm(ctx, shape, left.data(), right.data(), total.data());
+      Left arrived_left = next_left.wait();
+      Right arrived_right = next_right.wait();
+      left = std::move(arrived_left);
+      right = std::move(arrived_right);
+    }
+    local::for_each(ctx, product.size(), kernels::convert<A, T>{total.data(), product.data()});
+  }
+};
+
+}  // namespace dtm

@@ -1,0 +1,127 @@
+#pragma once
+// Typed local primitives without parameters: copies, sums, permutations, gates. Shapes and placements of results
+// are derived from the operands' types; nothing communicates.
+
+#include <cstdint>
+#include <utility>
+
+#include "dtm/backend/local.hpp"
+#include "dtm/contract/place_rules.hpp"
+#include "dtm/kernels/elementwise.hpp"
+
+namespace dtm {
+
+/// Zeros of a given tensor type. Extents from another tensor or from bind<...>.
+template <class Tensor, class Context, class Extents>
+Tensor zeros(Context& ctx, Extents const& bound) {
+  Tensor result(ctx, bound);
+  local::for_each(ctx, result.size(), kernels::set_zero<typename Tensor::element_type>{result.data()});
+  return result;
+}
+
+/// y += x; equal types. Partial terms add to each other (law L5).
+template <class Context, any_tensor X, any_tensor Y>
+void add_into(Context& ctx, X const& x, Y& y) {
+  require_same<operation::add, Y, X>();
+  local::for_each(ctx, y.size(), kernels::add<typename Y::element_type>{x.data(), y.data()});
+}
+
+/// The sum of two terms; reuses the storage of the first.
+template <class Context, any_tensor X, any_tensor Y>
+X add(Context& ctx, X x, Y const& y) {
+  add_into(ctx, y, x);
+  return x;
+}
+
+/// y *= factor; linear, so partial terms stay terms.
+template <class Context, any_tensor Y>
+void scale(Context& ctx, accumulate_t<typename Y::element_type> factor, Y& y) {
+  local::for_each(ctx, y.size(), kernels::scale<typename Y::element_type>{factor, y.data()});
+}
+
+/// The same values in another element type: the only way between types (law L11).
+template <class T, class Context, any_tensor X>
+with_element_t<X, T> cast(Context& ctx, X const& x) {
+  with_element_t<X, T> result(ctx, x.global());
+  local::for_each(ctx, x.size(), kernels::convert<typename X::element_type, T>{x.data(), result.data()});
+  return result;
+}
+
+namespace detail {
+
+template <class Shape, int... Order>
+struct permuted_shape;
+template <class... D, int... Order>
+struct permuted_shape<shape<D...>, Order...> {
+  static_assert(sizeof...(D) == sizeof...(Order), "dtm permute: one position per dimension");
+  using type = shape<pick_t<std::size_t(Order), D...>...>;
+};
+
+template <int... Order>
+struct renumber_permute {
+  static constexpr int map(int old) {
+    int position = 0, found = 0;
+    ((Order == old ? void(found = position) : void(), ++position), ...);
+    return found;
+  }
+};
+
+template <class Layout, int... Order>
+using permuted_layout_t = typename reshape<Layout, typename permuted_shape<typename Layout::shape_type, Order...>::type,
+                                           renumber_permute<Order...>>::type;
+
+}  // namespace detail
+
+/// Dimension d of the result is dimension Order[d] of x; shards are renumbered.
+template <int... Order, class Context, any_tensor X>
+with_layout_t<X, detail::permuted_layout_t<typename X::layout_type, Order...>> permute(Context& ctx, X const& x) {
+  using result_type = with_layout_t<X, detail::permuted_layout_t<typename X::layout_type, Order...>>;
+  constexpr int order[] = {Order...};
+  global_extents<X::rank> global;
+  for (int d = 0; d < X::rank; ++d) global[d] = x.global_extent(order[d]);
+  result_type result(ctx, global);
+  auto const from = x.to_local();
+  kernels::permute<typename X::element_type, X::rank> kernel{};
+  kernel.x = x.data();
+  kernel.y = result.data();
+  for (int d = 0; d < X::rank; ++d) {
+    kernel.extent[d] = from.extent[order[d]];
+    kernel.stride[d] = from.inner(order[d]);
+  }
+  local::for_each(ctx, result.size(), kernel);
+  return result;
+}
+
+/// Swaps two dimensions of the tile (no communication): z[b, i, j, c] of (shard<1>, shard<2>) becomes (shard<2>, shard<1>).
+template <int A, int B, class Context, any_tensor X>
+with_layout_t<X, swap_layout_t<typename X::layout_type, A, B>> swap_dimensions(Context& ctx, X const& x) {
+  return [&]<int... D>(std::integer_sequence<int, D...>) {
+    return permute<detail::source_of_swap(D, A, B)...>(ctx, x);
+  }(std::make_integer_sequence<int, X::rank>{});
+}
+
+/// Sum over a dimension; partial on the axes that shard it.
+template <int Dimension, class Context, any_tensor X>
+with_layout_t<X, sum_layout_t<typename X::layout_type, Dimension>> sum_over(Context& ctx, X const& x) {
+  using result_type = with_layout_t<X, sum_layout_t<typename X::layout_type, Dimension>>;
+  global_extents<result_type::rank> global;
+  for (int d = 0; d < result_type::rank; ++d) global[d] = x.global_extent(d < Dimension ? d : d + 1);
+  result_type result(ctx, global);
+  auto const from = x.to_local();
+  local::for_each(ctx, result.size(),
+                  kernels::sum_middle<typename X::element_type>{x.data(), from.extent[Dimension],
+                                                                from.inner(Dimension), result.data()});
+  return result;
+}
+
+/// y = x * sigmoid(g).
+template <class Context, any_tensor X, any_tensor G>
+X gate(Context& ctx, X const& x, G const& g) {
+  require_same<operation::gate, X, G>();
+  require_complete<operation::gate, X>();
+  X y(ctx, x.global());
+  local::for_each(ctx, y.size(), kernels::gate<typename X::element_type>{x.data(), g.data(), y.data()});
+  return y;
+}
+
+}  // namespace dtm
