@@ -17,7 +17,7 @@ static_assert(same<after_on_line<all_gather<cp0>, shard<1>>, on_line<cube, repli
 static_assert(same<after_on_line<all_to_all<move<cp0, 1>>, shard<0>>, on_line<cube, shard<1>>>);
 static_assert(same<after_on_line<all_slice<cp0, 1>, replicate>, on_line<cube, shard<1>>>);
 static_assert(same<after_on_line<broadcast<cp0>, replicate>, on_line<cube, replicate>>);
-static_assert(same<after_on_line<ring_shift<cp0, 1>, shard<0>>, on_line<cube, shard<0>>>);
+static_assert(same<after_on_line<ring_shift<cp0>, shard<0>>, on_line<cube, shard<0>>>);
 static_assert(same<after_on_grid<transpose<cp0, cp1>, shard<0>, shard<1>, shard<2>>,
                    pair_placed<shard<0>, shard<2>, shard<1>>>);
 static_assert(same<after_on_grid<all_reduce<cp0, cp1>, shard<0>, partial<sum>, partial<sum>>,
@@ -213,9 +213,9 @@ using wrong = after_on_line<broadcast<tp>, shard<0>>;
 #endif
 
 // case 31: error: static.assert.*dtm collective: the operand's placement on this axis
-// case 31: collective_needs<.*ring_shift<tp, 1>, tp, .*no_such_axis
+// case 31: collective_needs<.*ring_shift<tp>, tp, .*no_such_axis
 #if DTM_CASE == 31
-using wrong = after_on_line<ring_shift<tp, 1>, shard<0>>;
+using wrong = after_on_line<ring_shift<tp>, shard<0>>;
 #endif
 
 // case 32: error: static.assert.*dtm collective: the operand's placement on this axis

@@ -7,7 +7,8 @@ static_assert(layout<grid, shape<tokens, c<8>>, shard<1>, partial<max>, replicat
 static_assert(std::is_same_v<dimension_t<pair_shape, 3>, c<8>>);
 static_assert(std::is_same_v<erase_dimension_t<pair_shape, 3>, shape<batch, tokens, tokens>>);
 static_assert(std::is_same_v<insert_dimension_t<shape<tokens>, 1, c<8>>, shape<tokens, c<8>>>);
-static_assert(std::is_same_v<with_placement_t<pair_layout, cp1, replicate>::placement<cp1>, replicate>);
+static_assert(
+    std::is_same_v<with_placement_t<pair_layout, cp1, replicate>::placement<cp1>, replicate>);
 #endif
 
 // case 1: error: static.assert.*dtm layout: one placement per mesh axis
