@@ -18,12 +18,7 @@
 #include <catch2/internal/catch_test_case_registry_impl.hpp>
 #endif
 
-#if __has_include(<dtm/comm/world.hpp>)
 #include <dtm/comm/world.hpp>
-#define DTM_RUNNER_HAS_WORLD 1
-#else
-#define DTM_RUNNER_HAS_WORLD 0
-#endif
 #include <dtm/core/errors.hpp>
 
 #if defined(__has_feature)
@@ -35,6 +30,7 @@
 #define DTM_RUNNER_ADDRESS_SANITIZER 1
 #endif
 #ifdef DTM_RUNNER_ADDRESS_SANITIZER
+#include <sanitizer/common_interface_defs.h>
 #include <sanitizer/lsan_interface.h>
 #endif
 
@@ -56,9 +52,9 @@ enum exit_code { all_passed = 0, some_failed = 1, nothing_ran = 2, some_skipped 
 /// What the runner knows about this process. One per program; Catch2 makes its listeners itself.
 struct state {
   control* ranks = nullptr;
-#if DTM_RUNNER_HAS_WORLD
-  std::unique_ptr<comm::world> world;
-#endif
+  comm::options settings;
+  comm::world* root = nullptr;         // carries no data; the worlds of the cases are made from it
+  std::unique_ptr<comm::world> world;  // of the running case
   // the running case
   std::string name;
   int run = 0;                // Catch2 enters a case once per path through its sections
@@ -114,6 +110,15 @@ void remember_where() {
                 the.name.c_str());
 }
 
+/// One write, so that the ranks' sentences do not mix.
+void say_where(char const* what) {
+  static char sentence[600];
+  std::size_t const head = std::min(std::strlen(what), std::size_t(80));
+  std::memcpy(sentence, what, head);
+  std::memcpy(sentence + head, last_words, std::strlen(last_words));
+  [[maybe_unused]] auto written = write(STDERR_FILENO, sentence, head + std::strlen(last_words));
+}
+
 extern "C" void on_signal(int number) {
   char const* text = number == SIGSEGV  ? "test runner: segmentation fault"
                      : number == SIGABRT ? "test runner: abort"
@@ -121,25 +126,25 @@ extern "C" void on_signal(int number) {
                      : number == SIGILL  ? "test runner: illegal instruction"
                      : number == SIGBUS  ? "test runner: bus error"
                                          : "test runner: ended from outside";
-  [[maybe_unused]] auto a = write(STDERR_FILENO, text, std::strlen(text));
-  [[maybe_unused]] auto b = write(STDERR_FILENO, last_words, std::strlen(last_words));
+  say_where(text);
   std::signal(number, SIG_DFL);
   std::raise(number);
 }
 
 extern "C" void on_exit_called() {
   if (the.finished) return;
-  std::fprintf(stderr, "test runner: exit was called%s", last_words);
-  std::fflush(stderr);
+  say_where("test runner: exit was called");
   std::_Exit(left_early);  // also when the caller said 0
 }
 
 /// mpiexec kills without a word: a second earlier, every rank says where it is.
-extern "C" void on_time_up(int) {
-  char const text[] = "test runner: the time is up";
-  [[maybe_unused]] auto a = write(STDERR_FILENO, text, sizeof text - 1);
-  [[maybe_unused]] auto b = write(STDERR_FILENO, last_words, std::strlen(last_words));
+extern "C" void on_time_up(int) { say_where("test runner: the time is up"); }
+
+#ifdef DTM_RUNNER_ADDRESS_SANITIZER
+extern "C" void on_sanitizer() {
+  if (!the.finished) say_where("test runner: this report came up");
 }
+#endif
 
 void watch_this_process() {
   char const* limit = std::getenv("MPIEXEC_TIMEOUT");
@@ -150,9 +155,11 @@ void watch_this_process() {
   }
   std::atexit(on_exit_called);
   std::at_quick_exit(on_exit_called);
-  std::signal(SIGTERM, on_signal);
-#ifndef DTM_RUNNER_ADDRESS_SANITIZER  // which reports these better
-  for (int number : {SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGBUS}) std::signal(number, on_signal);
+  for (int number : {SIGTERM, SIGABRT}) std::signal(number, on_signal);
+#ifdef DTM_RUNNER_ADDRESS_SANITIZER  // which reports the rest better
+  __sanitizer_set_death_callback(on_sanitizer);
+#else
+  for (int number : {SIGSEGV, SIGFPE, SIGILL, SIGBUS}) std::signal(number, on_signal);
 #endif
 }
 
@@ -285,11 +292,13 @@ class listener : public listener_base {
     the.complaint.clear();
     remember_where();
     if (output) output->take();
-#if DTM_RUNNER_HAS_WORLD
-    auto options = comm::options::from_environment();
-    options.deadline_seconds = the.ranks->deadline();
-    the.world = std::make_unique<comm::world>(the.ranks->native(), options);
-#endif
+    try {
+      the.world = std::make_unique<comm::world>(*the.root, the.settings);
+    } catch (std::exception const& e) {  // Catch2 does not expect exceptions here
+      std::fprintf(stderr, "test runner: no world for case \"%s\": %s\n", the.name.c_str(), e.what());
+      the.finished = true;
+      std::_Exit(exit_absent);
+    }
   }
 
   void sectionStarting(Catch::SectionInfo const& info) override {
@@ -327,9 +336,7 @@ class listener : public listener_base {
     ++the.cases;
     the.cases_failed += failed;
     the.cases_skipped += the.skipped && !failed;
-#if DTM_RUNNER_HAS_WORLD
     the.world.reset();
-#endif
   }
 
   void testRunEnded(Catch::TestRunStats const& stats) override {
@@ -343,14 +350,12 @@ class listener : public listener_base {
 #endif
 
  private:
-  static void tell_peers([[maybe_unused]] Catch::AssertionStats const& stats) {
-#if DTM_RUNNER_HAS_WORLD
+  static void tell_peers(Catch::AssertionStats const& stats) {
     auto const& result = stats.assertionResult;
     std::ostringstream text;
     text << result.getSourceInfo() << ": " << result.getExpressionInMacro();
     if (result.hasMessage()) text << ": " << result.getMessage();
     if (the.world) the.world->declare_failure(text.str());
-#endif
   }
 
   int depth_ = 0;
@@ -463,15 +468,19 @@ int totals(control const& ranks) {
   return code;
 }
 
-double deadline_from_environment() {
-  char const* text = std::getenv("DTM_DEADLINE");
-  double const seconds = text ? std::atof(text) : 0;
-  return seconds > 0 ? seconds : 20;
+/// Like a program's, but nobody waits ten minutes for a test.
+comm::options settings_from_environment() {
+  auto settings = comm::options::from_environment();
+  if (!std::getenv("DTM_DEADLINE")) settings.deadline_seconds = 20;
+  return settings;
 }
 
 int run(int argc, char** argv) {
-  control ranks(deadline_from_environment());
+  the.settings = settings_from_environment();
+  control ranks(the.settings.deadline_seconds);
+  comm::world root(ranks.native(), the.settings);
   the.ranks = &ranks;
+  the.root = &root;
   the.name = "(before the first)";
   waiting.assign(static_cast<std::size_t>(ranks.size()), std::nullopt);
   remember_where();
@@ -512,13 +521,11 @@ int run(int argc, char** argv) {
 
 }  // namespace
 
-#if DTM_RUNNER_HAS_WORLD
 comm::world& world() {
   if (the.failed)
     throw peer_failed(0, "case \"" + the.name + "\" has failed already; its other sections are not run");
   return *the.world;
 }
-#endif
 
 int rank() { return the.ranks->rank(); }
 int ranks() { return the.ranks->size(); }

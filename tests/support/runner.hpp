@@ -2,13 +2,9 @@
 // What a test case may ask the runner (tests/support/main.cpp). Every case runs on a fresh world, so that
 // a message left behind by a broken case cannot match one of a later case.
 
-#include <mpi.h>
-
 #include <string>
 
-namespace dtm::comm {
-class world;
-}
+#include <dtm/comm/world.hpp>
 
 namespace dtm::testing {
 
