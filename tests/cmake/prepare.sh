@@ -48,5 +48,5 @@ configure() {
 }
 
 build_packages=(g++ cmake ninja-build mpich libmpich-dev libeigen3-dev libboost-dev nlohmann-json3-dev)
-test_packages=("${build_packages[@]}" catch2 clang pkg-config)
-example_packages=("${build_packages[@]}" gemmi-dev libcli11-dev libstb-dev)
+test_packages=("${build_packages[@]}" catch2 clang)
+example_packages=("${build_packages[@]}" gemmi-dev tao-pegtl-dev libcli11-dev libstb-dev)
