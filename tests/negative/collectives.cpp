@@ -273,3 +273,39 @@ using wrong = after_on_grid<all_to_all<move<cp0, 2>>, shard<0>, shard<1>, shard<
 #if DTM_CASE == 40
 using wrong = after_on_grid<transpose<cp0, cp1>, shard<1>, shard<1>, shard<2>>;
 #endif
+
+// ---- channels dealt as planes: only a whole exchange changes how many ranks share them ----
+
+// case 41: error: static.assert.*dtm collective: channels that are dealt as planes come and go
+// case 41: planes_of_channels<.*all_gather<.*cp0>, .*cp0, 1>
+#if DTM_CASE == 41
+using wrong = after_t<all_gather<cp0>, on_line<shape<tokens, planes<8>>, shard<1>>>;
+#endif
+
+// case 42: error: static.assert.*dtm collective: channels that are dealt as planes come and go
+// case 42: planes_of_channels<.*all_slice<.*cp0, 1>, .*cp0, 1>
+#if DTM_CASE == 42
+using wrong = after_t<all_slice<cp0, 1>, on_line<shape<tokens, planes<8>>, replicate>>;
+#endif
+
+// case 43: error: static.assert.*dtm collective: channels that are dealt as planes come and go
+// case 43: planes_of_channels<.*all_to_all<.*move<.*cp1, 2> ?>, .*cp1, 3>
+#if DTM_CASE == 43
+using both = tensor<float, layout<grid, shape<batch, tokens, tokens, planes<8>>, shard<0>, shard<3>,
+                                  shard<3>>>;
+using wrong = after_t<all_to_all<move<cp1, 2>>, both>;
+#endif
+
+// case 44: error: static.assert.*dtm collective: channels that are dealt as planes come and go
+// case 44: planes_of_channels<.*all_to_all<.*move<.*cp1, 3> ?>, .*cp1, 3>
+#if DTM_CASE == 44
+using wrong = after_on_grid<all_to_all<move<cp1, 3>>, shard<0>, shard<3>, shard<2>>;
+#endif
+
+// case 45: error: static.assert.*dtm collective: channels that are dealt as planes come and go
+// case 45: planes_of_channels<.*transpose<.*cp0, .*cp1>, .*cp0, 3>
+#if DTM_CASE == 45
+using one = tensor<float, layout<grid, shape<batch, tokens, tokens, planes<8>>, shard<0>, shard<3>,
+                                 shard<2>>>;
+using wrong = after_t<transpose<cp0, cp1>, one>;
+#endif

@@ -68,6 +68,14 @@ struct axis_named_twice {
                 "axis_named_twice");
 };
 
+template <class Collective, class Axis, int Dimension>
+struct planes_of_channels {
+  static_assert(dtm::detail::false_for<Collective, Axis>,
+                "dtm collective: channels that are dealt as planes come and go by all_to_all, in one exchange of "
+                "all axes that share them; Collective, Axis and Dimension stand in the line that names "
+                "planes_of_channels");
+};
+
 template <class Collective, int Dimension, int Rank>
 struct dimension_of_operand {
   static_assert(dtm::detail::false_for<Collective>,
@@ -120,6 +128,24 @@ using has_dimension = unless<(Dimension >= 0 && Dimension < Layout::rank),
 template <class Collective, class Axis, class Got>
 using needs = contract::collective_needs<Collective, Axis, Got>;
 
+// Shards of planes<C> depend on how many ranks share the channels, hence only a whole exchange may change that.
+template <class Shape>
+struct channel_dimensions;
+template <class... D>
+struct channel_dimensions<shape<D...>> {
+  static constexpr bool planes_at(int dimension) {
+    bool const flags[] = {false, (plane_channels<D> > 0)...};
+    return dimension >= 0 && dimension < int(sizeof...(D)) && flags[dimension + 1];
+  }
+  static constexpr bool at(int dimension) {
+    bool const flags[] = {false, (is_channel_extent<D> || plane_channels<D> > 0)...};
+    return dimension >= 0 && dimension < int(sizeof...(D)) && flags[dimension + 1];
+  }
+};
+template <class Collective, class Layout, class Axis, int Dimension>
+using no_planes = unless<!channel_dimensions<typename Layout::shape_type>::planes_at(Dimension),
+                         contract::planes_of_channels<Collective, Axis, Dimension>>;
+
 // The first check that fails, or the last one.
 template <bool Placed, class Needs, class Next>
 using first_of = std::conditional_t<Placed, Next, Needs>;
@@ -147,6 +173,7 @@ struct transition<reduce_scatter<Axis, D>, Layout> {
   using check = first_of<std::is_same_v<placement_on_t<Layout, Axis>, partial<sum>>,
                needs<reduce_scatter<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
                all_of<has_dimension<reduce_scatter<Axis, D>, Layout, D>,
+                      no_planes<reduce_scatter<Axis, D>, Layout, Axis, D>,
                       is_innermost<reduce_scatter<Axis, D>, Layout, Axis, D>>>;
   using type = place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
 };
@@ -155,7 +182,8 @@ template <class Layout, class Axis>
 struct transition<all_gather<Axis>, Layout> {
   using check = first_of<is_shard<placement_on_t<Layout, Axis>>,
                needs<all_gather<Axis>, Axis, placement_on_t<Layout, Axis>>,
-               is_innermost<all_gather<Axis>, Layout, Axis, shard_dimension<placement_on_t<Layout, Axis>>>>;
+               all_of<no_planes<all_gather<Axis>, Layout, Axis, shard_dimension<placement_on_t<Layout, Axis>>>,
+                      is_innermost<all_gather<Axis>, Layout, Axis, shard_dimension<placement_on_t<Layout, Axis>>>>>;
   using type = place_t<Layout, Axis, replicate>;
 };
 
@@ -164,11 +192,13 @@ struct transition<all_slice<Axis, D>, Layout> {
   using check = first_of<is_replicate<placement_on_t<Layout, Axis>>,
                needs<all_slice<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
                all_of<has_dimension<all_slice<Axis, D>, Layout, D>,
+                      no_planes<all_slice<Axis, D>, Layout, Axis, D>,
                       is_innermost<all_slice<Axis, D>, Layout, Axis, D>>>;
   using type = place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
 };
 
-// Channel extents that change hands: c<C> <-> planes<C>, decided by whether an axis shards the dimension.
+// Channel extents that change hands: c<C> <-> planes<C>, decided by whether an axis shards the dimension; only
+// where the exchange takes place.
 template <class Dimension, bool Sharded>
 struct dealt {
   using type = Dimension;
@@ -182,13 +212,21 @@ struct dealt<planes<C>, false> {
   using type = c<C>;
 };
 
-template <class Layout, class Indices>
+template <class Before, class After, class Indices>
 struct deal_channels;
-template <class Mesh, class... D, class... P, int... I>
-struct deal_channels<layout<Mesh, shape<D...>, P...>, std::integer_sequence<int, I...>> {
+template <class Before, class Mesh, class... D, class... P, int... I>
+struct deal_channels<Before, layout<Mesh, shape<D...>, P...>, std::integer_sequence<int, I...>> {
+  static constexpr bool exchanged(int position) {
+    int const now[] = {shard_dimension<P>...};
+    for (int a = 0; a < Mesh::rank; ++a)
+      if (now[a] != Before::sharded_by(a) && (now[a] == position || Before::sharded_by(a) == position)) return true;
+    return false;
+  }
   template <int Position>
   static constexpr bool sharded = ((shard_dimension<P> == Position) || ...);
-  using type = layout<Mesh, shape<typename dealt<D, sharded<I>>::type...>, P...>;
+  template <class Dimension, int Position>
+  using settled = std::conditional_t<exchanged(Position), typename dealt<Dimension, sharded<Position>>::type, Dimension>;
+  using type = layout<Mesh, shape<settled<D, I>...>, P...>;
 };
 
 // One axis of an exchange: the placement it leaves, the dimension it joins, and the axes that stand in the way:
@@ -207,11 +245,19 @@ struct exchange_of_axis {
         found = a;
     return found;
   }
+  static constexpr bool splits_planes(int dimension) {
+    if (!channel_dimensions<typename Layout::shape_type>::at(dimension)) return false;
+    for (int a = 0; a < Layout::mesh_type::rank; ++a)
+      if (Layout::sharded_by(a) == dimension && !((Layout::mesh_type::template index<typename Move::axis>() == a) || ...))
+        return true;
+    return false;
+  }
   static constexpr bool once = count_of<typename M::axis, typename Move::axis...> == 1;
   static constexpr bool placed = leaves >= 0 && leaves != M::dimension;
   static constexpr int leaving = placed ? obstacle(leaves) : -1;
   static constexpr int joining = placed ? obstacle(M::dimension) : -1;
   static constexpr int inner = leaving >= 0 ? leaving : joining;
+  static constexpr int split = splits_planes(leaves) ? leaves : splits_planes(M::dimension) ? M::dimension : -1;
 
   using check = first_of<
       once && placed,
@@ -219,10 +265,12 @@ struct exchange_of_axis {
                          contract::axis_named_twice<collective, typename M::axis>>,
       first_of<(M::dimension >= 0 && M::dimension < Layout::rank),
                contract::dimension_of_operand<collective, M::dimension, Layout::rank>,
-               unless<(inner < 0), contract::innermost_axis_of<collective, typename M::axis,
-                                                               (leaving >= 0 ? leaves : M::dimension),
-                                                               typename axis_or_none<Layout, inner>::type>>>>;
-  static constexpr bool legal = once && placed && M::dimension >= 0 && M::dimension < Layout::rank && inner < 0;
+               first_of<split < 0, contract::planes_of_channels<collective, typename M::axis, split>,
+                        unless<(inner < 0), contract::innermost_axis_of<collective, typename M::axis,
+                                                                        (leaving >= 0 ? leaves : M::dimension),
+                                                                        typename axis_or_none<Layout, inner>::type>>>>>;
+  static constexpr bool legal =
+      once && placed && M::dimension >= 0 && M::dimension < Layout::rank && split < 0 && inner < 0;
 };
 
 template <class Layout, class... Move>
@@ -242,7 +290,7 @@ struct transition<all_to_all<Move...>, Layout> {
   template <class L>
   struct result<true, L> {
     using moved = typename each<L, Move...>::type;
-    using type = typename deal_channels<moved, std::make_integer_sequence<int, L::rank>>::type;
+    using type = typename deal_channels<L, moved, std::make_integer_sequence<int, L::rank>>::type;
   };
   using type = typename result<(exchange_of_axis<Layout, Move, Move...>::legal && ...), Layout>::type;
 };
@@ -272,7 +320,9 @@ struct transition<transpose<A, B>, Layout> {
                first_of<is_placement<placement_on_t<Layout, B>> &&
                             !std::is_same_v<placement_on_t<Layout, B>, partial<max>>,
                         needs<transpose<A, B>, B, placement_on_t<Layout, B>>,
-                        all_of<only_these<Layout, A, B, A, shard_dimension<placement_on_t<Layout, A>>>,
+                        all_of<no_planes<transpose<A, B>, Layout, A, shard_dimension<placement_on_t<Layout, A>>>,
+                               no_planes<transpose<A, B>, Layout, B, shard_dimension<placement_on_t<Layout, B>>>,
+                               only_these<Layout, A, B, A, shard_dimension<placement_on_t<Layout, A>>>,
                                only_these<Layout, A, B, B, shard_dimension<placement_on_t<Layout, B>>>>>>;
   template <class P>
   using known = std::conditional_t<is_placement<P>, P, replicate>;
