@@ -578,4 +578,15 @@ TEST_CASE("S18: an indexed set is complete and lies in one folder") {
              contains("index: weight_map: expected '{', found an array"));
   CHECK_THAT(raw("{\"weight_map\":{}} x"), contains("index syntax: text after the closing '}'"));
   CHECK(raw("{\"weight_map\":{}}") == "");
+
+  std::filesystem::resize_file(path, 100'000'001);
+  CHECK_THAT(file_error_of([&] { io::safetensors_set::open(path); }),
+             contains("index length: 100000001 bytes, at most 100000000"));
+  std::string map;
+  for (int i = 0; i <= 500; ++i) {
+    std::string const name = "t" + std::to_string(i);
+    put(folder / name, raw_file(named(name), 2));
+    map += (i ? ",\"" : "\"") + name + "\":\"" + name + "\"";
+  }
+  CHECK_THAT(message(map), contains("index: more than 500 files"));
 }

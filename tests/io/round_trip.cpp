@@ -217,6 +217,14 @@ TEST_CASE("the writer refuses what the reader would") {
              contains("tensor 'm': value: 2 in a BOOL tensor"));
   CHECK_THAT(message({tensor("a")}, {{"k", std::string(100'000'000, 'x')}}),
              contains("header length"));
+  CHECK_THAT(message(std::vector<io::tensor_to_write>(100'001)),
+             contains("size: 100001 tensors and 0 metadata entries; at most 100000 each"));
+  CHECK_THAT(message({}, io::metadata_to_write(100'001)),
+             contains("size: 0 tensors and 100001 metadata entries"));
+  CHECK_THAT(message(std::vector<io::tensor_to_write>(100'001)),
+             contains("size: 100001 tensors and 0 metadata entries; at most 100000 each"));
+  CHECK_THAT(message({}, io::metadata_to_write(100'001)),
+             contains("size: 0 tensors and 100001 metadata entries"));
   CHECK_THAT(file_error_of([&] { io::write_safetensors(folder / "absent/a", {}); }),
              contains("writing: cannot be created in this folder: No such file"));
   CHECK_THAT(file_error_of([&] { io::write_safetensors("", {}); }),

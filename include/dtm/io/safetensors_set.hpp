@@ -118,7 +118,7 @@ class safetensors_set {
     files_.push_back(safetensors_file::open(path));
   }
 
-  static constexpr std::size_t most_files = 1000;  // each stays open
+  static constexpr std::size_t most_files = 500;  // each stays open
 
   std::string path_;
   std::vector<safetensors_file> files_;
