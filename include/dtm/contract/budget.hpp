@@ -91,7 +91,8 @@ struct named_dimension<pinned<D, E>> {
 
 template <class D>
 inline constexpr bool is_large = run_time_dimension<typename named_dimension<D>::type> &&
-                                 !std::is_same_v<typename named_dimension<D>::type, batch>;
+                                 !std::is_same_v<typename named_dimension<D>::type, batch> &&
+                                 !std::is_same_v<typename named_dimension<D>::type, conformers>;
 
 template <class... D>
 constexpr int large_dimensions(shape<D...>*) {

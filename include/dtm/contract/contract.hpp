@@ -53,13 +53,16 @@ DTM_NAME(rstd_out);
 DTM_NAME(column);
 DTM_NAME(d_column);
 DTM_NAME(features);
+DTM_NAME(cyclic);
 DTM_NAME(z_transposed);
 DTM_NAME(dz_transposed);
 DTM_NAME(logits);
 DTM_NAME(d_logits);
 DTM_NAME(target);
+DTM_NAME(pred);
 DTM_NAME(sums);
 DTM_NAME(loss);
+DTM_NAME(batch_loss);
 DTM_NAME(d_loss);
 DTM_NAME(gradients);
 #undef DTM_NAME

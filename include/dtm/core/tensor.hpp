@@ -138,7 +138,25 @@ class tensor
   view<T, rank> to_local() { return show(data_); }
   view<T const, rank> to_local() const { return show(static_cast<T const*>(data_)); }
 
+  /// The same tile under another shape of equal order in memory (split or merge of channels): for local operations
+  /// that compute the new layout.
+  template <class To>
+  To relabel(global_extents<To::rank> const& global) && {
+    static_assert(std::is_same_v<typename To::element_type, T> && std::is_same_v<typename To::mesh_type, mesh_type>);
+    To result;
+    result.site_ = site_;
+    result.global_ = checked_extents<typename To::layout_type>(global, site_.sizes);
+    if (result.tile().size() != size_) detail::refuse_local_size("relabel", size_, result.tile().size());
+    result.size_ = std::exchange(size_, 0);
+    result.data_ = std::exchange(data_, nullptr);
+    return result;
+  }
+
  private:
+  template <class, class, class>
+  friend class tensor;
+  tensor() = default;
+
   template <class Where>
   static site<mesh_type> const& same_mesh(Where const& context) {
     using got = std::remove_cvref_t<decltype(context.where())>;

@@ -181,6 +181,20 @@ struct outer_sum {
   }
 };
 
+/// z[b, i, j] = row[b, i] * column[b, j]
+template <class T>
+struct outer_product {
+  T const* row;
+  T const* column;
+  std::int64_t rows, columns;
+  T* z;
+  DTM_HD void operator()(std::int64_t index) const {
+    using A = accumulate_t<T>;
+    std::int64_t const j = index % columns, i = index / columns % rows, b = index / (columns * rows);
+    z[index] = T(A(row[b * rows + i]) * A(column[b * columns + j]));
+  }
+};
+
 /// y[outer, inner] = sum over the middle dimension, in index order
 template <class T>
 struct sum_middle {

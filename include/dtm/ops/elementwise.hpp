@@ -114,6 +114,39 @@ with_layout_t<X, sum_layout_t<typename X::layout_type, Dimension>> sum_over(Cont
   return result;
 }
 
+/// Splits the last dimension c<A * B> into c<A>, c<B>; the tile is the same memory.
+template <std::int64_t A, std::int64_t B, class Context, any_tensor X>
+auto split_last(Context&, X&& x) {
+  using source = std::remove_cvref_t<X>;
+  using shape_type = typename source::shape_type;
+  constexpr int last = source::rank - 1;
+  static_assert(!std::is_lvalue_reference_v<X>, "dtm split_last: pass std::move(x); the tile changes its owner");
+  static_assert(std::is_same_v<dimension_t<shape_type, last>, c<A * B>>,
+                "dtm split_last: the last dimension is not c<A * B>");
+  using result_shape = insert_dimension_t<replace_dimension_t<shape_type, last, c<A>>, last + 1, c<B>>;
+  using result_type = with_layout_t<source, typename source::layout_type::template with_shape<result_shape>>;
+  global_extents<source::rank + 1> global;
+  for (int d = 0; d < last; ++d) global[d] = x.global_extent(d);
+  return std::move(x).template relabel<result_type>(global);
+}
+
+/// Merges the last two dimensions c<A>, c<B> into c<A * B>; the tile is the same memory.
+template <class Context, any_tensor X>
+auto merge_last(Context&, X&& x) {
+  using source = std::remove_cvref_t<X>;
+  using shape_type = typename source::shape_type;
+  constexpr int last = source::rank - 1;
+  static_assert(!std::is_lvalue_reference_v<X>, "dtm merge_last: pass std::move(x); the tile changes its owner");
+  using merged = c<dimension_t<shape_type, last>::static_extent * dimension_t<shape_type, last - 1>::static_extent>;
+  require_whole<operation::permute, source, last>();
+  require_whole<operation::permute, source, last - 1>();
+  using result_shape = erase_dimension_t<replace_dimension_t<shape_type, last - 1, merged>, last>;
+  using result_type = with_layout_t<source, typename source::layout_type::template with_shape<result_shape>>;
+  global_extents<source::rank - 1> global;
+  for (int d = 0; d + 1 < last; ++d) global[d] = x.global_extent(d);
+  return std::move(x).template relabel<result_type>(global);
+}
+
 /// y = x * sigmoid(g).
 template <class Context, any_tensor X, any_tensor G>
 X gate(Context& ctx, X const& x, G const& g) {

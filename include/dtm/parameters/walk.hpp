@@ -48,6 +48,10 @@ inline constexpr bool is_module_list = false;
 template <class M>
 inline constexpr bool is_module_list<module_list<M>> = true;
 
+// A module whose members are named as its parent's own (serial code that has no such submodule).
+template <class M>
+concept without_name = requires { requires M::without_name; };
+
 template <class Node, class Visit>
 void walk(Node& node, std::string const& name, Visit& visit) {
   using node_type = std::remove_const_t<Node>;
@@ -58,7 +62,9 @@ void walk(Node& node, std::string const& name, Visit& visit) {
   } else if constexpr (boost::hana::Struct<node_type>::value) {
     boost::hana::for_each(boost::hana::accessors<node_type>(), [&](auto const& member) {
       std::string const own = boost::hana::to<char const*>(boost::hana::first(member));
-      walk(boost::hana::second(member)(node), name.empty() ? own : name + "." + own, visit);
+      auto& child = boost::hana::second(member)(node);
+      if constexpr (without_name<std::remove_cvref_t<decltype(child)>>) walk(child, name, visit);
+      else walk(child, name.empty() ? own : name + "." + own, visit);
     });
   }
 }
