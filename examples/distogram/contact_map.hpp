@@ -1,8 +1,9 @@
 #pragma once
 // The contact map, true beside predicted: what the model has learned, at one glance.
 //
-// A contact is a distance below the bin boundary next to 8 Angstrom (8.13). Left: 1 or 0. Right: the probability
-// that the distogram gives. Dark is a contact; pairs without a known distance are light blue in both.
+// A contact is a distance below the bin boundary next to 8 Angstrom (8.13). Left: 1 or 0. Right:
+// the probability that the distogram gives. Dark is a contact; pairs without a known distance are
+// light blue in both.
 
 #include <algorithm>
 #include <cmath>
@@ -36,8 +37,8 @@ double contact_probability(T const* logits) {
   return contact / all;
 }
 
-/// Fraction of the true contacts, at least six residues apart in the sequence or in another chain, among the
-/// same number of most probable pairs. -1 where there are none.
+/// Fraction of the true contacts, at least six residues apart in the sequence or in another chain,
+/// among the same number of most probable pairs. -1 where there are none.
 inline double contact_precision(features const& input, std::vector<double> const& probability) {
   std::vector<std::pair<double, bool>> pairs;  // (-probability, true contact)
   std::size_t contacts = 0;
@@ -55,17 +56,21 @@ inline double contact_precision(features const& input, std::vector<double> const
   if (contacts == 0) return -1;
   std::sort(pairs.begin(), pairs.end());
   auto const end = pairs.begin() + std::ptrdiff_t(contacts);
-  auto const right = std::count_if(pairs.begin(), end, [](auto const& pair) { return pair.second; });
+  auto const right =
+      std::count_if(pairs.begin(), end, [](auto const& pair) { return pair.second; });
   return double(right) / double(contacts);
 }
 
-/// `probability` (padded, padded): predicted contacts. Padding is cut off; a residue is at least 4 pixels wide.
+/// `probability` (padded, padded): predicted contacts. Padding is cut off; a residue is at least 4
+/// pixels wide.
 inline image contact_map(features const& input, std::vector<double> const& probability) {
   int const residues = int(input.tokens);
   int const scale = std::max(4, 480 / residues), side = residues * scale, margin = 12;
   image picture(2 * side + 3 * margin, side + 2 * margin, 255);
   auto const shade = [](double value) {
-    auto const mix = [&](double light, double dark) { return std::uint8_t(light + (dark - light) * value); };
+    auto const mix = [&](double light, double dark) {
+      return std::uint8_t(light + (dark - light) * value);
+    };
     return std::array<std::uint8_t, 3>{mix(245, 12), mix(245, 44), mix(240, 92)};
   };
   for (int panel = 0; panel < 2; ++panel) {

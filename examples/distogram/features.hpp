@@ -1,9 +1,9 @@
 #pragma once
 // What the model sees of a structure, padded, and what it is to predict.
 //
-// Everything is a function of global token indices, so that each rank fills its own tile: functions of pairs take
-// a range of rows and one of columns and return their values row by row. Padded tokens have mask 0 and an
-// all-zero one-hot; they form a chain and a molecule of their own.
+// Everything is a function of global token indices, so that each rank fills its own tile: functions
+// of pairs take a range of rows and one of columns and return their values row by row. Padded
+// tokens have mask 0 and an all-zero one-hot; they form a chain and a molecule of their own.
 
 #include <array>
 #include <cmath>
@@ -19,7 +19,8 @@
 namespace example {
 
 inline constexpr int distance_bins = 64;
-inline constexpr double first_boundary = 2, last_boundary = 22;  // Angstrom; 63 boundaries, evenly spaced
+inline constexpr double first_boundary = 2,
+                        last_boundary = 22;  // Angstrom; 63 boundaries, evenly spaced
 
 inline double bin_boundary(int which) {
   return first_boundary + which * ((last_boundary - first_boundary) / (distance_bins - 2));
@@ -42,18 +43,21 @@ struct features {
   std::int64_t tokens = 0;  // without padding
   std::int64_t padded = 0;  // N of the model
   std::vector<std::int64_t> token_index, residue_index, asym_id, entity_id, sym_id;  // (N)
-  std::vector<int> residue_class;                                                    // (N), -1 where padded
-  std::vector<double> token_mask, resolved_mask;                                     // (N), 0 or 1
-  std::vector<std::array<double, 3>> position;                                       // (N)
+  std::vector<int> residue_class;                 // (N), -1 where padded
+  std::vector<double> token_mask, resolved_mask;  // (N), 0 or 1
+  std::vector<std::array<double, 3>> position;    // (N)
 
   range all() const { return {0, padded}; }
 };
 
-/// The smallest number of tokens that divides evenly over both axes of a cp0 x cp1 mesh is a multiple of this.
-inline std::int64_t token_multiple(int cp0, int cp1) { return std::lcm<std::int64_t>(cp0, cp1); }
+/// The smallest number of tokens that divides evenly over both axes of a cp0 x cp1 mesh is a
+/// multiple of this.
+inline std::int64_t token_multiple(int cp0, int cp1) {
+  return std::lcm<std::int64_t>(cp0, cp1);
+}
 
-/// Pads the tokens of `protein` to a multiple of `multiple`. Refuses fewer tokens than that: some rank would
-/// hold nothing but padding.
+/// Pads the tokens of `protein` to a multiple of `multiple`. Refuses fewer tokens than that: some
+/// rank would hold nothing but padding.
 inline features make_features(structure const& protein, std::int64_t multiple) {
   features result;
   result.tokens = std::int64_t(protein.tokens.size());
@@ -91,7 +95,8 @@ std::vector<T> residue_one_hot(features const& input, range rows) {
   std::vector<T> result(std::size_t(rows.size()) * residue_classes.size(), T(0));
   for (std::int64_t i = rows.begin; i < rows.end; ++i) {
     int const which = input.residue_class[std::size_t(i)];
-    if (which >= 0) result[std::size_t(i - rows.begin) * residue_classes.size() + std::size_t(which)] = T(1);
+    if (which >= 0)
+      result[std::size_t(i - rows.begin) * residue_classes.size() + std::size_t(which)] = T(1);
   }
   return result;
 }
@@ -110,7 +115,8 @@ std::vector<T> pair_mask(features const& input, range rows, range columns) {
 
 /// Whether the loss counts the pair: both resolved, and not a token with itself.
 inline bool pair_counts(features const& input, std::int64_t i, std::int64_t j) {
-  return i != j && input.resolved_mask[std::size_t(i)] != 0 && input.resolved_mask[std::size_t(j)] != 0;
+  return i != j && input.resolved_mask[std::size_t(i)] != 0 &&
+         input.resolved_mask[std::size_t(j)] != 0;
 }
 
 inline double pair_distance(features const& input, std::int64_t i, std::int64_t j) {
@@ -120,7 +126,8 @@ inline double pair_distance(features const& input, std::int64_t i, std::int64_t 
 }
 
 /// (rows, columns): bin of the distance; 0 where either is not resolved (the loss masks it).
-inline std::vector<std::uint8_t> distance_targets(features const& input, range rows, range columns) {
+inline std::vector<std::uint8_t> distance_targets(features const& input, range rows,
+                                                  range columns) {
   std::vector<std::uint8_t> result;
   for (std::int64_t i = rows.begin; i < rows.end; ++i) {
     for (std::int64_t j = columns.begin; j < columns.end; ++j) {
@@ -145,8 +152,8 @@ std::vector<T> distance_one_hot(features const& input, range rows, range columns
   return result;
 }
 
-/// Smallest loss of a model that predicts the same distribution for every pair: the entropy of the histogram of
-/// the bins, over the pairs that count, with the loss's own denominator.
+/// Smallest loss of a model that predicts the same distribution for every pair: the entropy of the
+/// histogram of the bins, over the pairs that count, with the loss's own denominator.
 inline double best_constant_loss(features const& input) {
   std::array<double, distance_bins> histogram{};
   double pairs = 0;

@@ -1,10 +1,10 @@
 #pragma once
-// Initial parameters as a function of (seed, parameter name, element): the serial and the sharded program start
-// from the same numbers on every mesh, and no rank needs to see another's.
+// Initial parameters as a function of (seed, parameter name, element): the serial and the sharded
+// program start from the same numbers on every mesh, and no rank needs to see another's.
 //
-// Boltz's initialisers: layer norms one and zero; lecun (truncated normal) for p_in, fc1, fc2; zero for g_in,
-// g_out, p_out, fc3, so that every block starts as the identity; U(+-1/sqrt(fan_in)) for plain linear layers and
-// their biases. A parameter that no rule knows is an error, not a default.
+// Boltz's initialisers: layer norms one and zero; lecun (truncated normal) for p_in, fc1, fc2; zero
+// for g_in, g_out, p_out, fc3, so that every block starts as the identity; U(+-1/sqrt(fan_in)) for
+// plain linear layers and their biases. A parameter that no rule knows is an error, not a default.
 
 #include <cmath>
 #include <cstdint>
@@ -60,10 +60,14 @@ inline double uniform(std::uint64_t key, std::uint64_t index, std::uint64_t draw
 
 }  // namespace detail
 
-/// Element `index` (row-major) of the parameter `name`. `fan_in` is the last extent of the layer's weight.
-inline double initial_value(std::uint64_t seed, std::string_view name, std::int64_t index, std::int64_t fan_in) {
+/// Element `index` (row-major) of the parameter `name`. `fan_in` is the last extent of the layer's
+/// weight.
+inline double initial_value(std::uint64_t seed, std::string_view name, std::int64_t index,
+                            std::int64_t fan_in) {
   std::uint64_t const key = detail::mix(seed ^ detail::hash(name));
-  auto const draw = [&](std::uint64_t which) { return detail::uniform(key, std::uint64_t(index), which); };
+  auto const draw = [&](std::uint64_t which) {
+    return detail::uniform(key, std::uint64_t(index), which);
+  };
   switch (initialiser_of(name)) {
     case initialiser::zero:
       return 0;
@@ -76,15 +80,17 @@ inline double initial_value(std::uint64_t seed, std::string_view name, std::int6
   }
   // A normal variate by Box and Muller, drawn again while outside two standard deviations.
   for (std::uint64_t attempt = 0;; attempt += 2) {
-    double const normal = std::sqrt(-2 * std::log(draw(attempt))) * std::cos(6.283185307179586 * draw(attempt + 1));
+    double const normal =
+        std::sqrt(-2 * std::log(draw(attempt))) * std::cos(6.283185307179586 * draw(attempt + 1));
     if (std::abs(normal) <= 2) return normal / 0.87962566103423978 / std::sqrt(double(fan_in));
   }
 }
 
-/// Fills one parameter of `count` elements; T is a floating type or converts from double by a named type's
-/// constructor.
+/// Fills one parameter of `count` elements; T is a floating type or converts from double by a named
+/// type's constructor.
 template <class T>
-void fill_initial(T* values, std::int64_t count, std::uint64_t seed, std::string_view name, std::int64_t fan_in) {
+void fill_initial(T* values, std::int64_t count, std::uint64_t seed, std::string_view name,
+                  std::int64_t fan_in) {
   for (std::int64_t index = 0; index < count; ++index) {
     values[index] = static_cast<T>(initial_value(seed, name, index, fan_in));
   }

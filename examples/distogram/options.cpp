@@ -28,14 +28,16 @@ std::pair<int, int> most_nearly_square(int ranks) {
 std::pair<int, int> parse_mesh(std::string const& text) {
   std::size_t const cross = text.find('x');
   auto const number = [&](std::string const& part) {
-    bool const digits = !part.empty() && part.size() <= 6 &&
-                        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+    bool const digits =
+        !part.empty() && part.size() <= 6 &&
+        std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
     return digits ? std::stoi(part) : 0;
   };
   int const rows = cross == text.npos ? 0 : number(text.substr(0, cross));
   int const columns = cross == text.npos ? 0 : number(text.substr(cross + 1));
   if (rows < 1 || columns < 1) {
-    throw dtm::argument_error("--mesh '" + text + "' is not a mesh; write rows x columns, such as 2x2");
+    throw dtm::argument_error("--mesh '" + text +
+                              "' is not a mesh; write rows x columns, such as 2x2");
   }
   return {rows, columns};
 }
@@ -50,8 +52,9 @@ void check(options const& values) {
     throw dtm::argument_error("--learning-rate must be a positive number");
   }
   if (values.triangle == schedule::cannon && values.cp0 != values.cp1) {
-    throw dtm::mesh_error("--schedule cannon needs a square mesh, not " + std::to_string(values.cp0) + "x" +
-                          std::to_string(values.cp1) + "; all_to_all takes any");
+    throw dtm::mesh_error("--schedule cannon needs a square mesh, not " +
+                          std::to_string(values.cp0) + "x" + std::to_string(values.cp1) +
+                          "; all_to_all takes any");
   }
 }
 
@@ -61,7 +64,9 @@ char const* to_string(element value) {
   return value == element::fp32 ? "fp32" : value == element::fp64 ? "fp64" : "bf16";
 }
 
-char const* to_string(schedule value) { return value == schedule::all_to_all ? "all_to_all" : "cannon"; }
+char const* to_string(schedule value) {
+  return value == schedule::all_to_all ? "all_to_all" : "cannon";
+}
 
 command_line parse_command_line(std::vector<std::string> const& arguments, int ranks,
                                 std::string const& default_file) {
@@ -69,13 +74,18 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
   options& values = result.values;
   values.file = default_file;
   std::string mesh, dtype = to_string(values.dtype), triangle = to_string(values.triangle);
-  CLI::App app("Trains a distogram model on one protein, sharded over all ranks of mpiexec.", "distogram");
+  CLI::App app("Trains a distogram model on one protein, sharded over all ranks of mpiexec.",
+               "distogram");
   app.set_help_flag("-h,--help", "this text");
   app.add_option("--file", values.file, "mmCIF file")->capture_default_str();
   app.add_option("--chain", values.chain, "take only this chain (default: every polymer chain)");
   app.add_option("--mesh", mesh, "cp0 x cp1, such as 2x3 (default: most nearly square)");
-  app.add_option("--steps", values.steps, "steps of Adam")->check(CLI::Range(1, 1000000))->capture_default_str();
-  app.add_option("--blocks", values.blocks, "blocks of the model")->check(CLI::Range(1, 1000))->capture_default_str();
+  app.add_option("--steps", values.steps, "steps of Adam")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--blocks", values.blocks, "blocks of the model")
+      ->check(CLI::Range(1, 1000))
+      ->capture_default_str();
   app.add_option("--channels", values.channels, "channels of the pair: " + list_of_channels())
       ->capture_default_str();
   app.add_option("--dtype", dtype, "of values and messages; bf16 is storage")
@@ -84,17 +94,18 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
   app.add_option("--seed", values.seed, "of the initial parameters")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app.add_option("--check-level", values.check_level, "0 to 3, see the guide")
-      ->check(CLI::Range(0, 3))
-      ->capture_default_str();
+  app.add_option("--check-level", values.check_level, "0 to 3 (default: DTM_CHECK_LEVEL or 1)")
+      ->check(CLI::Range(0, 3));
   app.add_option("--schedule", triangle, "of the triangle multiplication")
       ->check(CLI::IsMember({"all_to_all", "cannon"}))
       ->capture_default_str();
   app.add_option("--learning-rate", values.learning_rate, "of Adam")->capture_default_str();
   app.add_option("--out", values.folder, "folder for what the run writes")->capture_default_str();
-  app.add_flag("--verify", values.verify, "compare ten steps in fp64 with the serial program, train nothing");
+  app.add_flag("--verify", values.verify,
+               "compare ten steps in fp64 with the serial program, train nothing");
   try {
-    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 wants them reversed
+    std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());  // as CLI11 wants them
+    app.parse(reversed);
   } catch (CLI::CallForHelp const&) {
     result.help = app.help();
     return result;
@@ -109,7 +120,8 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
   values.cp0 = rows;
   values.cp1 = columns;
   if (std::int64_t(rows) * columns != ranks) {
-    throw dtm::mesh_error("--mesh " + mesh + " needs " + std::to_string(std::int64_t(rows) * columns) +
+    throw dtm::mesh_error("--mesh " + mesh + " needs " +
+                          std::to_string(std::int64_t(rows) * columns) +
                           " ranks, mpiexec started " + std::to_string(ranks));
   }
   check(values);

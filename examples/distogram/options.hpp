@@ -1,5 +1,6 @@
 #pragma once
-// The command line. Every rank parses the same arguments; only rank 0 should print what comes of it.
+// The command line. Every rank parses the same arguments; only rank 0 should print what comes of
+// it.
 
 #include <cstdint>
 #include <optional>
@@ -22,7 +23,7 @@ struct options {
   int channels = 32;
   element dtype = element::fp32;
   std::uint64_t seed = 1;
-  int check_level = 1;
+  std::optional<int> check_level;  // empty: DTM_CHECK_LEVEL, else 1
   schedule triangle = schedule::all_to_all;
   double learning_rate = 4e-3;
   std::string folder = "distogram-out";
@@ -38,9 +39,9 @@ struct command_line {
   std::optional<std::string> help;
 };
 
-/// Parses argv[1...]. `ranks`: size of the world; without --mesh the mesh is the most nearly square one of so many
-/// ranks. Throws dtm::argument_error (unknown option, impossible value) or dtm::mesh_error (mesh does not fit the
-/// ranks), each with one sentence.
+/// Parses argv[1...]. `ranks`: size of the world; without --mesh the mesh is the most nearly square
+/// one of so many ranks. Throws dtm::argument_error (unknown option, impossible value) or
+/// dtm::mesh_error (mesh does not fit the ranks), each with one sentence.
 command_line parse_command_line(std::vector<std::string> const& arguments, int ranks,
                                 std::string const& default_file);
 

@@ -1,6 +1,6 @@
 #pragma once
-// Progress of the training: one line that is rewritten on a terminal, else a plain line every so many steps.
-// For rank 0.
+// Progress of the training: one line that is rewritten on a terminal, else a plain line every so
+// many steps. For rank 0.
 
 #include <algorithm>
 #include <cstdio>
@@ -21,8 +21,8 @@ class progress {
     if (!terminal_ && step != 1 && step % interval() != 0 && !last) return;
     double const each = seconds / step;
     char text[160];
-    std::snprintf(text, sizeof text, "step %*d/%d  loss %.4f  (best constant %.4f)  %.2f s/step", width(), step,
-                  steps_, loss, best_constant_, each);
+    std::snprintf(text, sizeof text, "step %*d/%d  loss %.4f  (best constant %.4f)  %.2f s/step",
+                  width(), step, steps_, loss, best_constant_, each);
     if (!terminal_) {
       out_ << text << '\n' << std::flush;
       return;
@@ -30,8 +30,9 @@ class progress {
     int const filled = int(20. * step / steps_);
     char left[40];
     std::snprintf(left, sizeof left, "  %.0f s left", each * (steps_ - step));
-    out_ << "\r[" << std::string(std::size_t(filled), '=') << std::string(std::size_t(20 - filled), ' ') << "] " << text
-         << left << "\033[K" << (last ? "\n" : "") << std::flush;
+    out_ << "\r[" << std::string(std::size_t(filled), '=')
+         << std::string(std::size_t(20 - filled), ' ') << "] " << text << left << "\033[K"
+         << (last ? "\n" : "") << std::flush;
     open_ = !last;
   }
 

@@ -32,8 +32,8 @@ struct rank_usage {
 struct run_report {
   std::string structure;  // name and chains
   std::int64_t tokens = 0, padded = 0, resolved = 0;
-  std::string settings;  // one line
-  std::string mesh;      // "dp 1 x cp0 2 x cp1 2"
+  std::string settings;   // one line
+  std::string mesh;       // "dp 1 x cp0 2 x cp1 2"
   std::string contracts;  // table of the modules
   std::vector<step_record> steps;
   double final_loss = 0;  // after the last step
@@ -65,13 +65,15 @@ inline void make_folder(std::string const& folder) {
   std::error_code fault;
   std::filesystem::create_directories(folder, fault);
   if (fault || !std::filesystem::is_directory(folder)) {
-    throw dtm::file_error(folder + ": this folder cannot be made: " + (fault ? fault.message() : "it is a file"));
+    throw dtm::file_error(
+        folder + ": this folder cannot be made: " + (fault ? fault.message() : "it is a file"));
   }
 }
 
 inline void write_losses(std::string const& path, std::vector<step_record> const& steps) {
   std::string text = "step,loss,seconds\n";
-  for (auto const& each : steps) text += detail::format("%d,%.9g,%.4f\n", each.step, each.loss, each.seconds);
+  for (auto const& each : steps)
+    text += detail::format("%d,%.9g,%.4f\n", each.step, each.loss, each.seconds);
   detail::write_text(path, text);
 }
 
@@ -84,13 +86,15 @@ inline std::string to_text(run_report const& report) {
   text += format("tokens      %lld, %lld with padding, %lld resolved\n", (long long)report.tokens,
                  (long long)report.padded, (long long)report.resolved);
   text += "settings    " + report.settings + "\nmesh        " + report.mesh + "\n\n";
-  text += format("loss        %.4f at the start, %.4f at the end, %.2f of the start\n", start, report.final_loss,
-                 start > 0 ? report.final_loss / start : 0.);
+  text += format("loss        %.4f at the start, %.4f at the end, %.2f of the start\n", start,
+                 report.final_loss, start > 0 ? report.final_loss / start : 0.);
   text += format("            %.4f by the best constant prediction\n", report.best_constant);
   if (report.contact_precision >= 0) {
-    text += format("contacts    %.0f %% of the most probable pairs 6 or more residues apart, as many as there are contacts,\n"
-                   "            are contacts (in the protein it was trained on)\n",
-                   100 * report.contact_precision);
+    text += format(
+        "contacts    %.0f %% of the most probable pairs 6 or more residues apart, as many as there "
+        "are contacts,\n"
+        "            are contacts (in the protein it was trained on)\n",
+        100 * report.contact_precision);
   }
   if (!report.steps.empty()) {
     text += format("time        %.1f s for %zu steps, %.3f s a step\n", total, report.steps.size(),
@@ -98,9 +102,10 @@ inline std::string to_text(run_report const& report) {
   }
   text += "\nrank   peak of tensors   formula       sent a step   formula       peak of process\n";
   for (auto const& each : report.ranks) {
-    text += format("%4d %13.3f MB %9.3f MB %14.3f MB %9.3f MB %15.1f MB\n", each.rank, double(each.tensor_bytes) / 1e6,
-                   double(each.tensor_bytes_expected) / 1e6, double(each.sent_bytes) / 1e6,
-                   double(each.sent_bytes_expected) / 1e6, double(each.resident_bytes) / 1e6);
+    text += format("%4d %13.3f MB %9.3f MB %14.3f MB %9.3f MB %15.1f MB\n", each.rank,
+                   double(each.tensor_bytes) / 1e6, double(each.tensor_bytes_expected) / 1e6,
+                   double(each.sent_bytes) / 1e6, double(each.sent_bytes_expected) / 1e6,
+                   double(each.resident_bytes) / 1e6);
   }
   if (!report.contracts.empty()) text += "\ncontracts of the modules\n\n" + report.contracts + "\n";
   return text;

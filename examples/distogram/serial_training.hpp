@@ -75,7 +75,8 @@ class serial_training {
     adam.learning_rate = settings.learning_rate;
     adam_ = dtm::serial::adam<T>(dtm::serial::named_parameters(model_), adam);
   }
-  serial_training(serial_training const&) = delete;  // the optimiser keeps addresses of the parameters
+  serial_training(serial_training const&) =
+      delete;  // the optimiser keeps addresses of the parameters
 
   /// Loss before the step, then one step of Adam.
   double step() {

@@ -1,6 +1,6 @@
-// The only source that includes gemmi. The tables of the file are read directly rather than through gemmi's
-// Structure: that one turns a coordinate "abc" into NaN, accepts an atom twice, and loses the sequence where the
-// file has no _entity category.
+// The only source that includes gemmi. The tables of the file are read directly rather than through
+// gemmi's Structure: that one turns a coordinate "abc" into NaN, accepts an atom twice, and loses
+// the sequence where the file has no _entity category.
 
 #include "structure.hpp"
 
@@ -40,7 +40,7 @@ struct residue {
 
 struct chain_atoms {
   std::string name, label, entity;
-  bool numbered = true;                     // keys are label_seq_id, from 1; else a running count
+  bool numbered = true;  // keys are label_seq_id, from 1; else a running count
   std::map<std::int64_t, residue> residues;
 };
 
@@ -73,7 +73,8 @@ cif::Document parse(std::string const& path) {
   }
 }
 
-/// Class and parent letter of a residue name; nothing for what is neither amino acid nor nucleotide.
+/// Class and parent letter of a residue name; nothing for what is neither amino acid nor
+/// nucleotide.
 struct kind {
   int residue_class;
   char letter;
@@ -118,11 +119,12 @@ class atom_reader {
  public:
   atom_reader(std::string const& path, cif::Block& block)
       : path_(path),
-        table_(block.find("_atom_site.",
-                          {"Cartn_x", "Cartn_y", "Cartn_z", "?label_atom_id", "?auth_atom_id",
-                           "?label_comp_id", "?auth_comp_id", "?label_asym_id", "?auth_asym_id",
-                           "?label_seq_id", "?auth_seq_id", "?pdbx_PDB_ins_code", "?label_entity_id",
-                           "?label_alt_id", "?occupancy", "?pdbx_PDB_model_num", "?id"})) {
+        table_(
+            block.find("_atom_site.",
+                       {"Cartn_x", "Cartn_y", "Cartn_z", "?label_atom_id", "?auth_atom_id",
+                        "?label_comp_id", "?auth_comp_id", "?label_asym_id", "?auth_asym_id",
+                        "?label_seq_id", "?auth_seq_id", "?pdbx_PDB_ins_code", "?label_entity_id",
+                        "?label_alt_id", "?occupancy", "?pdbx_PDB_model_num", "?id"})) {
     if (!table_.ok()) refuse(path_, "the file has no atoms (no _atom_site with coordinates)");
     if (!table_.has_column(label_atom) && !table_.has_column(auth_atom)) {
       refuse(path_, "_atom_site names no atoms (label_atom_id or auth_atom_id is missing)");
@@ -146,8 +148,25 @@ class atom_reader {
 
  private:
   using row_type = cif::Table::Row;
-  enum column { x, y, z, label_atom, auth_atom, label_residue, auth_residue, label_chain, auth_chain,
-                label_sequence, auth_sequence, insertion, entity, alternate, occupancy, model, id };
+  enum column {
+    x,
+    y,
+    z,
+    label_atom,
+    auth_atom,
+    label_residue,
+    auth_residue,
+    label_chain,
+    auth_chain,
+    label_sequence,
+    auth_sequence,
+    insertion,
+    entity,
+    alternate,
+    occupancy,
+    model,
+    id
+  };
 
   static std::string text(row_type& row, int which) {
     return row.has2(std::size_t(which)) ? row.str(which) : std::string();
@@ -159,8 +178,9 @@ class atom_reader {
 
   std::string describe(row_type& row) const {
     return "atom " + text(row, id) + " (" + either(row, label_atom, auth_atom) + " of " +
-           either(row, label_residue, auth_residue) + " " + either(row, auth_sequence, label_sequence) +
-           text(row, insertion) + ", chain " + either(row, auth_chain, label_chain) + ")";
+           either(row, label_residue, auth_residue) + " " +
+           either(row, auth_sequence, label_sequence) + text(row, insertion) + ", chain " +
+           either(row, auth_chain, label_chain) + ")";
   }
 
   std::int64_t integer(row_type& row, int which, char const* what) const {
@@ -169,7 +189,8 @@ class atom_reader {
     errno = 0;
     long long const number = std::strtoll(value.c_str(), &end, 10);
     if (value.empty() || *end != '\0' || errno != 0) {
-      refuse(path_, describe(row) + " has " + what + " '" + value + "', which is not a whole number");
+      refuse(path_,
+             describe(row) + " has " + what + " '" + value + "', which is not a whole number");
     }
     return number;
   }
@@ -185,7 +206,8 @@ class atom_reader {
       }
       double const number = cif::as_number(value);
       if (!std::isfinite(number)) {
-        refuse(path_, describe(row) + " has the coordinate '" + value + "', which is not a finite number");
+        refuse(path_,
+               describe(row) + " has the coordinate '" + value + "', which is not a finite number");
       }
       result[std::size_t(axis)] = number;
     }
@@ -194,16 +216,18 @@ class atom_reader {
 
   chain_atoms& chain_of(row_type& row) {
     std::string const label = either(row, label_chain, auth_chain);
-    auto found = std::find_if(chains_.begin(), chains_.end(), [&](auto const& c) { return c.label == label; });
+    auto found = std::find_if(chains_.begin(), chains_.end(),
+                              [&](auto const& c) { return c.label == label; });
     if (found != chains_.end()) return *found;
-    chains_.push_back({either(row, auth_chain, label_chain), label, text(row, entity), numbered_, {}});
+    chains_.push_back(
+        {either(row, auth_chain, label_chain), label, text(row, entity), numbered_, {}});
     return chains_.back();
   }
 
   /// Without label_seq_id residues are told apart by author number, insertion code and name.
   std::int64_t running_number(row_type& row, chain_atoms const& chain) {
-    std::string const key = chain.label + '\n' + text(row, auth_sequence) + '\n' + text(row, insertion) +
-                            '\n' + either(row, label_residue, auth_residue);
+    std::string const key = chain.label + '\n' + text(row, auth_sequence) + '\n' +
+                            text(row, insertion) + '\n' + either(row, label_residue, auth_residue);
     return running_.try_emplace(key, std::int64_t(chain.residues.size()) + 1).first->second;
   }
 
@@ -222,8 +246,8 @@ class atom_reader {
     atom next{either(row, label_atom, auth_atom), text(row, alternate), where, 1};
     if (row.has2(occupancy)) next.occupancy = cif::as_number(row[occupancy], 1);
     // The name is part of the key: alternative residues at one position share atom names.
-    std::string const key = chain.label + '\n' + std::to_string(number) + '\n' + name + '\n' + next.name +
-                            '\n' + next.alternate;
+    std::string const key = chain.label + '\n' + std::to_string(number) + '\n' + name + '\n' +
+                            next.name + '\n' + next.alternate;
     if (!seen_.insert(key).second) refuse(path_, describe(row) + " is in the file twice");
     if (name == here.name) here.atoms.push_back(std::move(next));
   }
@@ -236,7 +260,8 @@ class atom_reader {
   std::set<std::string> seen_;
 };
 
-using sequences = std::map<std::string, std::vector<std::vector<std::string>>>;  // entity, position: names
+using sequences =
+    std::map<std::string, std::vector<std::vector<std::string>>>;  // entity, position: names
 
 /// _entity_poly_seq: the residue names at every position, more than one where the file says so.
 sequences read_sequences(std::string const& path, cif::Block& block) {
@@ -249,8 +274,8 @@ sequences read_sequences(std::string const& path, cif::Block& block) {
     } else if (number == sequence.size() && number > 0) {
       sequence.back().push_back(row.str(2));
     } else {
-      refuse(path, "_entity_poly_seq of entity " + row.str(0) + " continues with number '" + row.str(1) +
-                       "' after " + std::to_string(sequence.size()));
+      refuse(path, "_entity_poly_seq of entity " + row.str(0) + " continues with number '" +
+                       row.str(1) + "' after " + std::to_string(sequence.size()));
     }
   }
   return result;
@@ -258,7 +283,8 @@ sequences read_sequences(std::string const& path, cif::Block& block) {
 
 void name_entities(cif::Block& block, std::vector<chain_atoms>& chains) {
   std::map<std::string, std::string> entity_of;
-  for (auto row : block.find("_struct_asym.", {"id", "entity_id"})) entity_of[row.str(0)] = row.str(1);
+  for (auto row : block.find("_struct_asym.", {"id", "entity_id"}))
+    entity_of[row.str(0)] = row.str(1);
   for (auto& chain : chains) {
     if (chain.entity.empty() && entity_of.count(chain.label)) chain.entity = entity_of[chain.label];
   }
@@ -284,9 +310,11 @@ token make_token(std::string const& name, std::int64_t residue_index, residue co
 std::vector<token> tokens_of_sequence(std::string const& path, chain_atoms const& chain,
                                       std::vector<std::vector<std::string>> const& sequence) {
   for (auto const& [number, here] : chain.residues) {
-    std::string const what = "residue " + here.name + " " + std::to_string(number) + " of chain " + chain.name;
+    std::string const what =
+        "residue " + here.name + " " + std::to_string(number) + " of chain " + chain.name;
     if (number < 1 || number > std::int64_t(sequence.size())) {
-      refuse(path, what + " is outside its sequence of " + std::to_string(sequence.size()) + " residues");
+      refuse(path,
+             what + " is outside its sequence of " + std::to_string(sequence.size()) + " residues");
     }
     auto const& names = sequence[std::size_t(number - 1)];
     if (std::find(names.begin(), names.end(), here.name) == names.end()) {
@@ -297,14 +325,14 @@ std::vector<token> tokens_of_sequence(std::string const& path, chain_atoms const
   for (std::size_t index = 0; index < sequence.size(); ++index) {
     auto const found = chain.residues.find(std::int64_t(index) + 1);
     bool const present = found != chain.residues.end();
-    result.push_back(make_token(present ? found->second.name : sequence[index].front(), std::int64_t(index),
-                                present ? &found->second : nullptr));
+    result.push_back(make_token(present ? found->second.name : sequence[index].front(),
+                                std::int64_t(index), present ? &found->second : nullptr));
   }
   return result;
 }
 
-/// Without a sequence: the residues that have atoms. The position is the number of the file where it increases
-/// from residue to residue, which keeps gaps, else a running count.
+/// Without a sequence: the residues that have atoms. The position is the number of the file where
+/// it increases from residue to residue, which keeps gaps, else a running count.
 std::vector<token> tokens_of_atoms(chain_atoms const& chain) {
   bool increasing = true;
   std::optional<std::int64_t> previous;
@@ -314,19 +342,22 @@ std::vector<token> tokens_of_atoms(chain_atoms const& chain) {
   }
   std::vector<token> result;
   for (auto const& [number, here] : chain.residues) {
-    result.push_back(make_token(here.name, increasing ? here.author_number - 1 : number - 1, &here));
+    result.push_back(
+        make_token(here.name, increasing ? here.author_number - 1 : number - 1, &here));
   }
   return result;
 }
 
-void select_chain(std::string const& path, std::string const& chain, std::vector<chain_atoms>& chains) {
+void select_chain(std::string const& path, std::string const& chain,
+                  std::vector<chain_atoms>& chains) {
   if (chains.empty()) refuse(path, "the file has no polymer chain");
   if (chain.empty()) return;
   std::string names;
   for (auto const& one : chains) names += (names.empty() ? "" : ", ") + one.name;
   std::erase_if(chains, [&](chain_atoms const& one) { return one.name != chain; });
   if (chains.empty()) {
-    throw dtm::argument_error("chain '" + chain + "' is not in " + path + "; its polymer chains are " + names);
+    throw dtm::argument_error("chain '" + chain + "' is not in " + path +
+                              "; its polymer chains are " + names);
   }
 }
 
@@ -336,7 +367,8 @@ structure read_structure(std::string const& path, std::string const& chain) {
   cif::Document document = parse(path);
   auto const has_atoms = [](cif::Block& block) { return block.has_tag("_atom_site.Cartn_x"); };
   auto block = std::find_if(document.blocks.begin(), document.blocks.end(), has_atoms);
-  if (block == document.blocks.end()) refuse(path, "the file has no atoms (no _atom_site with coordinates)");
+  if (block == document.blocks.end())
+    refuse(path, "the file has no atoms (no _atom_site with coordinates)");
 
   std::vector<chain_atoms> chains = atom_reader(path, *block).read();
   select_chain(path, chain, chains);
@@ -382,8 +414,26 @@ std::string structure::sequence() const {
   return result;
 }
 
+std::uint64_t structure::fingerprint() const {
+  std::uint64_t result = 0xcbf29ce484222325u;  // FNV-1a
+  auto const add = [&](auto value) {
+    unsigned char bytes[sizeof value];
+    std::memcpy(bytes, &value, sizeof value);
+    for (unsigned char const byte : bytes) result = (result ^ byte) * 0x100000001b3u;
+  };
+  for (token const& each : tokens) {
+    add(each.residue_class);
+    for (std::int64_t const id : {each.residue_index, each.asym_id, each.entity_id, each.sym_id})
+      add(id);
+    add(each.resolved);
+    for (double const coordinate : each.position) add(coordinate);
+  }
+  return result;
+}
+
 std::int64_t structure::resolved() const {
-  return std::count_if(tokens.begin(), tokens.end(), [](token const& each) { return each.resolved; });
+  return std::count_if(tokens.begin(), tokens.end(),
+                       [](token const& each) { return each.resolved; });
 }
 
 }  // namespace example

@@ -1,5 +1,6 @@
 #pragma once
-// Definition of train(): stands in with the serial model, on one rank, until the sharded one is there.
+// Definition of train(). For now it stands in with the serial model, on one rank, until the sharded
+// one is there.
 
 #include <chrono>
 
@@ -12,7 +13,8 @@ namespace example {
 template <class T, int Channels>
 outcome train_with(task const& work) {
   using clock = std::chrono::steady_clock;
-  if (work.choice.cp0 * work.choice.cp1 != 1) throw dtm::mesh_error("the serial model runs on one rank only");
+  if (work.choice.cp0 * work.choice.cp1 != 1)
+    throw dtm::mesh_error("the serial model runs on one rank only");
   serial_training<T> training(work.input, work.settings);
   outcome result;
   for (int step = 1; step <= work.choice.steps; ++step) {
@@ -38,7 +40,8 @@ outcome train(task const& work) {
     case 64:
       return train_with<T, 64>(work);
   }
-  throw dtm::argument_error("--channels " + std::to_string(work.settings.channels) + " was not compiled");
+  throw dtm::argument_error("--channels " + std::to_string(work.settings.channels) +
+                            " was not compiled");
 }
 
 }  // namespace example

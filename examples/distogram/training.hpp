@@ -1,11 +1,12 @@
 #pragma once
-// The seam between the program and the model: main.cpp knows only this header. `train` is compiled once an element
-// type (train_fp32.cpp, ...), which is where the sharded model is instantiated.
+// The seam between the program and the model: main.cpp knows only this header. `train` is compiled
+// once an element type (train_fp32.cpp, ...), which is where the sharded model is instantiated.
 
 #include <functional>
-#include <mpi.h>
 #include <string>
 #include <vector>
+
+#include <dtm/comm/world.hpp>
 
 #include "features.hpp"
 #include "options.hpp"
@@ -19,20 +20,21 @@ struct task {
   options const& choice;
   features const& input;  // whole; each rank takes its tile
   training_settings settings;
-  MPI_Comm parent;
-  /// Called on every rank after each step: step from 1, loss before the step (equal on all ranks), seconds.
+  dtm::comm::world& world;
+  /// Called on every rank after each step: step from 1, loss before the step (equal on all ranks),
+  /// seconds.
   std::function<void(step_record const&)> after_step;
 };
 
 struct outcome {
-  double final_loss = 0;         // after the last step; on every rank
-  std::vector<double> contacts;  // rank 0: (padded, padded) probability of a contact
+  double final_loss = 0;          // after the last step; on every rank
+  std::vector<double> contacts;   // rank 0: (padded, padded) probability of a contact
   std::vector<rank_usage> ranks;  // rank 0
   std::string contracts;          // rank 0: table of the modules
   trajectory path;                // rank 0, filled where choice.verify: losses and final parameters
 };
 
-/// Trains for `choice.steps` steps, collectively over `parent`.
+/// Trains for `choice.steps` steps, collectively over `world`.
 template <class T>
 outcome train(task const& work);
 

@@ -1,5 +1,6 @@
 #pragma once
-// --verify: ten steps of the serial program in fp64 beside ten steps of the sharded one, from the same start.
+// --verify: ten steps of the serial program in fp64 beside ten steps of the sharded one, from the
+// same start.
 
 #include <algorithm>
 #include <cmath>
@@ -34,11 +35,13 @@ struct difference {
   double parameters = 0;  // largest |a - b| / max |b| within a parameter
   std::string worst;      // the parameter that attains it
 
-  bool within_tolerance() const { return loss <= verified_tolerance && parameters <= verified_tolerance; }
+  bool within_tolerance() const {
+    return loss <= verified_tolerance && parameters <= verified_tolerance;
+  }
 };
 
-/// Compares with the reference. What one of the two lacks, what differs in size, and NaN count as infinitely
-/// different.
+/// Compares with the reference. What one of the two lacks, what differs in size, and NaN count as
+/// infinitely different.
 inline difference compare(trajectory const& found, trajectory const& reference) {
   double const infinite = INFINITY;
   difference result;
@@ -47,8 +50,10 @@ inline difference compare(trajectory const& found, trajectory const& reference) 
     double const value = std::abs(a - b) / scale;
     return std::isnan(value) ? infinite : value;
   };
-  if (found.losses.size() != reference.losses.size() || found.losses.empty()) result.loss = infinite;
-  for (std::size_t step = 0; step < std::min(found.losses.size(), reference.losses.size()); ++step) {
+  if (found.losses.size() != reference.losses.size() || found.losses.empty())
+    result.loss = infinite;
+  for (std::size_t step = 0; step < std::min(found.losses.size(), reference.losses.size());
+       ++step) {
     double const b = reference.losses[step];
     result.loss = std::max(result.loss, relative(found.losses[step], b, std::abs(b)));
   }

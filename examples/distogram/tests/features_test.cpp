@@ -34,7 +34,8 @@ structure line(std::vector<double> const& places) {
 }
 
 std::uint32_t big_endian(unsigned char const* bytes) {
-  return std::uint32_t(bytes[0]) << 24 | std::uint32_t(bytes[1]) << 16 | std::uint32_t(bytes[2]) << 8 | bytes[3];
+  return std::uint32_t(bytes[0]) << 24 | std::uint32_t(bytes[1]) << 16 |
+         std::uint32_t(bytes[2]) << 8 | bytes[3];
 }
 
 std::uint32_t crc32(unsigned char const* bytes, std::size_t count) {
@@ -83,7 +84,8 @@ TEST_CASE("tiles are what they are of the whole") {
   for (std::int64_t i = 0; i < 3; ++i) {
     for (std::int64_t j = 0; j < 3; ++j) {
       for (std::int64_t bin = 0; bin < 64; ++bin) {
-        REQUIRE(tile[std::size_t((i * 3 + j) * 64 + bin)] == whole[std::size_t(((i + 3) * 6 + j) * 64 + bin)]);
+        REQUIRE(tile[std::size_t((i * 3 + j) * 64 + bin)] ==
+                whole[std::size_t(((i + 3) * 6 + j) * 64 + bin)]);
       }
     }
   }
@@ -92,14 +94,16 @@ TEST_CASE("tiles are what they are of the whole") {
 TEST_CASE("fewer residues than the mesh needs are refused") {
   CHECK(token_multiple(2, 3) == 6);
   CHECK_THROWS_AS(make_features(line({0, 1}), 4), dtm::argument_error);
-  CHECK_THROWS_WITH(make_features(line({0, 1}), 4), contains("2 residues") && contains("smaller mesh"));
+  CHECK_THROWS_WITH(make_features(line({0, 1}), 4),
+                    contains("2 residues") && contains("smaller mesh"));
 }
 
 TEST_CASE("the best constant prediction is the entropy of the histogram") {
   CHECK(best_constant_loss(make_features(line({0, 3}), 1)) == Approx(0).margin(1e-12));
   // Distances 3, 3, 6 and nothing of the unresolved token or of the padding: bins 2/3 and 1/3.
   double const expected = -(2. / 3 * std::log(2. / 3) + 1. / 3 * std::log(1. / 3));
-  CHECK(best_constant_loss(make_features(line({0, 3, NAN, 6}), 8 / 2)) == Approx(expected).epsilon(1e-4));
+  CHECK(best_constant_loss(make_features(line({0, 3, NAN, 6}), 8 / 2)) ==
+        Approx(expected).epsilon(1e-4));
   CHECK(best_constant_loss(make_features(line({NAN, NAN}), 1)) == 0);
 }
 
@@ -107,7 +111,8 @@ TEST_CASE("initial values depend on seed, name and index alone and have Boltz's 
   std::string const lecun = "layers.0.tri_mul_out.p_in.weight";
   CHECK(initial_value(1, lecun, 7, 32) == initial_value(1, lecun, 7, 32));
   CHECK(initial_value(1, lecun, 7, 32) != initial_value(2, lecun, 7, 32));
-  CHECK(initial_value(1, lecun, 7, 32) != initial_value(1, "layers.1.tri_mul_out.p_in.weight", 7, 32));
+  CHECK(initial_value(1, lecun, 7, 32) !=
+        initial_value(1, "layers.1.tri_mul_out.p_in.weight", 7, 32));
   double sum = 0, squares = 0, largest = 0, mean_uniform = 0, largest_uniform = 0;
   int const count = 20000;
   for (int i = 0; i < count; ++i) {
@@ -127,7 +132,8 @@ TEST_CASE("initial values depend on seed, name and index alone and have Boltz's 
   CHECK(initial_value(1, "layers.0.transition_z.fc3.weight", 0, 32) == 0);
   CHECK(initial_value(1, "layers.0.transition_z.norm.weight", 0, 32) == 1);
   CHECK(initial_value(1, "layers.0.transition_z.norm.bias", 0, 32) == 0);
-  CHECK_THROWS_WITH(initial_value(1, "layers.0.unknown.weight", 0, 32), contains("layers.0.unknown.weight"));
+  CHECK_THROWS_WITH(initial_value(1, "layers.0.unknown.weight", 0, 32),
+                    contains("layers.0.unknown.weight"));
 }
 
 TEST_CASE("contacts") {

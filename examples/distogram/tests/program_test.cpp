@@ -55,9 +55,10 @@ TEST_CASE("options: defaults and values") {
   CHECK(parse({}, 6).cp0 == 2);
   CHECK(parse({}, 6).cp1 == 3);
   CHECK(parse({}, 3).cp0 == 1);
-  options const given = parse({"--file", "a.cif", "--chain", "B", "--mesh", "1x4", "--steps", "7", "--blocks", "2",
-                               "--channels", "16", "--dtype", "fp64", "--seed", "9", "--check-level", "2",
-                               "--learning-rate", "0.5", "--out", "o", "--verify"});
+  options const given =
+      parse({"--file",        "a.cif", "--chain",         "B",   "--mesh",  "1x4",  "--steps", "7",
+             "--blocks",      "2",     "--channels",      "16",  "--dtype", "fp64", "--seed",  "9",
+             "--check-level", "2",     "--learning-rate", "0.5", "--out",   "o",    "--verify"});
   CHECK(given.chain == "B");
   CHECK(given.cp0 == 1);
   CHECK(given.cp1 == 4);
@@ -78,7 +79,8 @@ TEST_CASE("options: every mistake is one sentence") {
   CHECK_THROWS_WITH(parse({"--steps", "many"}), contains("--steps"));
   CHECK_THROWS_WITH(parse({"--seed", "-1"}), contains("--seed"));
   CHECK_THROWS_WITH(parse({"--check-level", "4"}), contains("--check-level"));
-  CHECK_THROWS_WITH(parse({"--channels", "17"}), contains("17 was not compiled; choose one of 16, 32, 64"));
+  CHECK_THROWS_WITH(parse({"--channels", "17"}),
+                    contains("17 was not compiled; choose one of 16, 32, 64"));
   CHECK_THROWS_WITH(parse({"--dtype", "fp8"}), contains("--dtype"));
   CHECK_THROWS_WITH(parse({"--schedule", "magic"}), contains("--schedule"));
   CHECK_THROWS_WITH(parse({"--learning-rate", "-1"}), contains("--learning-rate"));

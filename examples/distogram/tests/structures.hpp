@@ -31,7 +31,8 @@ inline std::string const atoms_of_three =
     "HETATM 6 O O . HOH B 2 . ? 9.0 9.0 9.0 1.0 201 X 1\n";
 
 inline std::string cif(std::string const& atoms, std::string const& sequence = three) {
-  return "data_TEST\n#\n" + (sequence.empty() ? "" : sequence_table + sequence + "#\n") + atom_table + atoms + "#\n";
+  return "data_TEST\n#\n" + (sequence.empty() ? "" : sequence_table + sequence + "#\n") +
+         atom_table + atoms + "#\n";
 }
 
 inline std::string replaced(std::string text, std::string const& from, std::string const& to) {
@@ -43,7 +44,8 @@ inline std::string replaced(std::string text, std::string const& from, std::stri
 class temporary_file {
  public:
   explicit temporary_file(std::string const& text, std::string const& name = "structure.cif")
-      : path_((std::filesystem::temp_directory_path() / ("dtm-example-" + std::to_string(::getpid()) + "-" + name))
+      : path_((std::filesystem::temp_directory_path() /
+               ("dtm-example-" + std::to_string(::getpid()) + "-" + name))
                   .string()) {
     std::ofstream(path_, std::ios::binary) << text;
   }
