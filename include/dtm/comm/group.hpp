@@ -97,7 +97,6 @@ class group {
 
   std::shared_ptr<operation> open(call const& who, mpi::datatype const& type, std::int64_t count,
                                   char const* how = "", int root = -1) {
-    if (level() >= check_level::cheap && count < -1) refuse(who, "count " + std::to_string(count) + " is negative");
     auto op = std::make_shared<operation>();
     op->what = channel_->open(who, name_, type.name, count, how, root);
     op->ranks = channel_.get();
@@ -107,6 +106,9 @@ class group {
   [[noreturn]] void refuse(call const& who, std::string const& why) const {
     throw argument_error(std::string(who.operation) + " on " + name_ + ", called at " + who.where.file + ":" +
                          std::to_string(who.where.line) + ": " + why);
+  }
+  void require_count(call const& who, std::int64_t count) const {
+    if (count < 0) refuse(who, "count " + std::to_string(count) + " is negative");
   }
   void require_rank(call const& who, char const* what, int rank) const {
     if (rank < 0 || rank >= size())
@@ -157,6 +159,7 @@ class group {
 
 inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t count, mpi::datatype type,
                                        reduction how, call who) {
+  require_count(who, count);
   auto op = open(who, type, count, comm::name(how));
   auto const size_in_bytes = bytes(count, type);
   record(who, type, count, mpi::checked_product(count, 2) * (size() - 1) / size());
@@ -169,6 +172,7 @@ inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t c
 }
 
 inline pending group::begin_all_gather(void const* in, void* out, std::int64_t count, mpi::datatype type, call who) {
+  require_count(who, count);
   auto op = open(who, type, count);
   auto const block = bytes(count, type);
   auto const total = bytes(mpi::checked_product(count, size()), type);
@@ -183,6 +187,7 @@ inline pending group::begin_all_gather(void const* in, void* out, std::int64_t c
 
 inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64_t count, mpi::datatype type,
                                            reduction how, call who) {
+  require_count(who, count);
   auto op = open(who, type, count, comm::name(how));
   auto const block = bytes(count, type);
   auto const total = bytes(mpi::checked_product(count, size()), type);
@@ -198,6 +203,7 @@ inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64
 
 inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datatype type, int root, call who) {
   require_rank(who, "root", root);
+  require_count(who, count);
   auto op = open(who, type, count, "", root);
   auto const size_in_bytes = bytes(count, type);
   record(who, type, count, count / size() * (size() - 1) + count % size() * (size() - 1) / size());
@@ -216,6 +222,7 @@ inline pending group::begin_shift(void const* in, void* out, std::int64_t count,
   if ((to == rank()) != (from == rank()))
     refuse(who, "a rank that sends to itself receives from itself; to " + std::to_string(to) + ", from " +
                     std::to_string(from));
+  require_count(who, count);
   auto op = open(who, type, count);
   auto const size_in_bytes = bytes(count, type);
   bool const stays = to == rank();

@@ -141,8 +141,14 @@ class world {
     return pending->first;
   }
 
+  /// A peer may have made its world and failed in it before this rank has made its own: then this world is born spent,
+  /// and its first operation throws, so that all ranks fail at the same place of the program.
   void make_channel(call_site where) {
-    MPI_Comm const data = duplicate(*control_, control_->native(), settings_.deadline_seconds, where);
+    MPI_Comm data = MPI_COMM_NULL;
+    try {
+      data = duplicate(*control_, control_->native(), settings_.deadline_seconds, where);
+    } catch (peer_failed const&) {
+    }
     std::vector<int> members(std::size_t(size()), 0);
     std::iota(members.begin(), members.end(), 0);
     channel_ = std::make_shared<channel>(*control_, settings_, data, true, std::move(members), rank());
