@@ -14,9 +14,7 @@
 //
 // Where two axes shard one dimension the earlier axis is the major one, so only the last of them (the innermost) may
 // let go of it, and a new axis may only join as the innermost. all_to_all onto a channel extent c<C> deals whole
-// channels: the dimension becomes planes<C>, and comes back as c<C> when no axis shards it any more. How many planes a
-// rank holds depends on all the axes that share them, so these are dealt, or let go, in one exchange, and no other
-// collective changes who shares planes, except transpose.
+// channels: the dimension becomes planes<C>, and comes back as c<C> when no axis shards it any more.
 
 #include <type_traits>
 
@@ -61,21 +59,6 @@ struct innermost_axis_of {
                 "dtm collective: another mesh axis shards this dimension further inside; gather or scatter the "
                 "innermost axis first; Collective, Axis, Dimension and Inner stand in the line that names "
                 "innermost_axis_of");
-};
-
-template <class Collective, class Axis, int Dimension, class Other>
-struct channels_are_dealt_at_once {
-  static_assert(dtm::detail::false_for<Collective, Axis, Other>,
-                "dtm collective: another mesh axis shards these channels; one all_to_all deals channels to all of their "
-                "axes, or takes them from all; Collective, Axis, Dimension and Other stand in the line that names "
-                "channels_are_dealt_at_once");
-};
-
-template <class Collective, int Dimension, class Planes>
-struct planes_are_dealt_by_all_to_all {
-  static_assert(dtm::detail::false_for<Collective, Planes>,
-                "dtm collective: only all_to_all changes which axes share planes of channels; Collective, Dimension and "
-                "Planes stand in the line that names planes_are_dealt_by_all_to_all");
 };
 
 template <class Collective, class Axis>
@@ -142,22 +125,6 @@ template <class Collective, class Layout, int Dimension>
 using has_dimension = unless<(Dimension >= 0 && Dimension < Layout::rank),
                              contract::dimension_of_operand<Collective, Dimension, Layout::rank>>;
 
-// Fails where the dimension is planes: their extent follows the ranks that share them.
-template <class Layout, int Dimension, bool Valid = (Dimension >= 0 && Dimension < Layout::rank)>
-struct dimension_or_none {
-  using type = void;
-};
-template <class Layout, int Dimension>
-struct dimension_or_none<Layout, Dimension, true> {
-  using type = dimension_t<typename Layout::shape_type, Dimension>;
-};
-template <class Layout, int Dimension>
-using dimension_or_none_t = typename dimension_or_none<Layout, Dimension>::type;
-template <class Collective, class Layout, int Dimension>
-using no_planes = unless<plane_channels<dimension_or_none_t<Layout, Dimension>> == 0,
-                         contract::planes_are_dealt_by_all_to_all<Collective, Dimension,
-                                                                  dimension_or_none_t<Layout, Dimension>>>;
-
 template <class Collective, class Axis, class Got>
 using needs = contract::collective_needs<Collective, Axis, Got>;
 
@@ -205,7 +172,7 @@ template <class Layout, class Axis, int D>
 struct transition<reduce_scatter<Axis, D>, Layout> {
   using check = first_of<std::is_same_v<placement_on_t<Layout, Axis>, partial<sum>>,
                needs<reduce_scatter<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
-               first_error<has_dimension<reduce_scatter<Axis, D>, Layout, D>,
+               all_of<has_dimension<reduce_scatter<Axis, D>, Layout, D>,
                       no_planes<reduce_scatter<Axis, D>, Layout, Axis, D>,
                       is_innermost<reduce_scatter<Axis, D>, Layout, Axis, D>>>;
   using type = place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
@@ -224,7 +191,7 @@ template <class Layout, class Axis, int D>
 struct transition<all_slice<Axis, D>, Layout> {
   using check = first_of<is_replicate<placement_on_t<Layout, Axis>>,
                needs<all_slice<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
-               first_error<has_dimension<all_slice<Axis, D>, Layout, D>,
+               all_of<has_dimension<all_slice<Axis, D>, Layout, D>,
                       no_planes<all_slice<Axis, D>, Layout, Axis, D>,
                       is_innermost<all_slice<Axis, D>, Layout, Axis, D>>>;
   using type = place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
@@ -263,7 +230,7 @@ struct deal_channels<Before, layout<Mesh, shape<D...>, P...>, std::integer_seque
 };
 
 // One axis of an exchange: the placement it leaves, the dimension it joins, and the axes that stand in the way:
-// inside it on either dimension, or anywhere on one of channels, and not moving in the same exchange.
+// inside it on either dimension and not moving in the same exchange.
 template <class Layout, class M, class... Move>
 struct exchange_of_axis {
   using collective = all_to_all<Move...>;
@@ -271,24 +238,26 @@ struct exchange_of_axis {
   static constexpr int own = Layout::mesh_type::template index<typename M::axis>();
   static constexpr int leaves = shard_dimension<got>;
 
-  static constexpr bool moves(int axis) { return ((Layout::mesh_type::template index<typename Move::axis>() == axis) || ...); }
-  static constexpr int obstacle(int dimension, int first) {
+  static constexpr int obstacle(int dimension) {
     int found = -1;
-    for (int a = first; a < Layout::mesh_type::rank; ++a)
-      if (a != own && Layout::sharded_by(a) == dimension && !moves(a)) found = a;
+    for (int a = own + 1; a < Layout::mesh_type::rank; ++a)
+      if (Layout::sharded_by(a) == dimension && !((Layout::mesh_type::template index<typename Move::axis>() == a) || ...))
+        found = a;
     return found;
   }
-  template <int Dimension>
-  static constexpr bool channels = is_channel_extent<dimension_or_none_t<Layout, Dimension>> ||
-                                   plane_channels<dimension_or_none_t<Layout, Dimension>> != 0;
-
+  static constexpr bool splits_planes(int dimension) {
+    if (!channel_dimensions<typename Layout::shape_type>::at(dimension)) return false;
+    for (int a = 0; a < Layout::mesh_type::rank; ++a)
+      if (Layout::sharded_by(a) == dimension && !((Layout::mesh_type::template index<typename Move::axis>() == a) || ...))
+        return true;
+    return false;
+  }
   static constexpr bool once = count_of<typename M::axis, typename Move::axis...> == 1;
   static constexpr bool placed = leaves >= 0 && leaves != M::dimension;
-  static constexpr int leaving = placed ? obstacle(leaves, channels<leaves> ? 0 : own + 1) : -1;
-  static constexpr int joining = placed ? obstacle(M::dimension, channels<M::dimension> ? 0 : own + 1) : -1;
-  static constexpr int other = leaving >= 0 ? leaving : joining;
-  static constexpr int contested = leaving >= 0 ? leaves : M::dimension;
-  using other_axis = typename axis_or_none<Layout, other>::type;
+  static constexpr int leaving = placed ? obstacle(leaves) : -1;
+  static constexpr int joining = placed ? obstacle(M::dimension) : -1;
+  static constexpr int inner = leaving >= 0 ? leaving : joining;
+  static constexpr int split = splits_planes(leaves) ? leaves : splits_planes(M::dimension) ? M::dimension : -1;
 
   using check = first_of<
       once && placed,
@@ -296,13 +265,12 @@ struct exchange_of_axis {
                          contract::axis_named_twice<collective, typename M::axis>>,
       first_of<(M::dimension >= 0 && M::dimension < Layout::rank),
                contract::dimension_of_operand<collective, M::dimension, Layout::rank>,
-               unless<(other < 0),
-                      std::conditional_t<channels<contested>,
-                                         contract::channels_are_dealt_at_once<collective, typename M::axis, contested,
-                                                                              other_axis>,
-                                         contract::innermost_axis_of<collective, typename M::axis, contested,
-                                                                     other_axis>>>>>;
-  static constexpr bool legal = once && placed && M::dimension >= 0 && M::dimension < Layout::rank && other < 0;
+               first_of<split < 0, contract::planes_of_channels<collective, typename M::axis, split>,
+                        unless<(inner < 0), contract::innermost_axis_of<collective, typename M::axis,
+                                                                        (leaving >= 0 ? leaves : M::dimension),
+                                                                        typename axis_or_none<Layout, inner>::type>>>>>;
+  static constexpr bool legal =
+      once && placed && M::dimension >= 0 && M::dimension < Layout::rank && split < 0 && inner < 0;
 };
 
 template <class Layout, class... Move>
