@@ -23,6 +23,7 @@ struct training_settings {
   std::int64_t single_channels = 32;
   std::uint64_t seed = 1;
   double learning_rate = 4e-3;
+  double epsilon = 1e-8;      // of Adam
   double gradient_norm = 10;  // clipped to this
 };
 
@@ -73,6 +74,7 @@ class serial_training {
     initialise(model_, settings.seed);
     dtm::serial::adam_options adam;
     adam.learning_rate = settings.learning_rate;
+    adam.epsilon = settings.epsilon;
     adam_ = dtm::serial::adam<T>(dtm::serial::named_parameters(model_), adam);
   }
   serial_training(serial_training const&) =
