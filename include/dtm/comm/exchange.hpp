@@ -58,6 +58,18 @@ struct exchange_plan {
   }
 };
 
+/// A tile without what lies beyond the channels of planes<C>.
+template <class... D>
+constexpr auto without_padding(box<int(sizeof...(D))> tile, shape<D...>) {
+  int d = 0;
+  auto const clip = [&](std::int64_t channels) {
+    if (channels > 0 && tile.end[d] > channels) tile.end[d] = channels;
+    ++d;
+  };
+  (clip(dtm::detail::plane_channels<D>), ...);
+  return tile;
+}
+
 /// Plan from Source to Target. `serves(from, to)` decides, where the source is replicated, which replica sends;
 /// for sharded sources it is always true.
 template <class Source, class Target, class Serves>
@@ -67,7 +79,10 @@ exchange_plan<Source::rank> plan_exchange(site<typename Source::mesh_type> const
   using mesh_type = typename Source::mesh_type;
   peers<mesh_type> const group{here, mask};
   exchange_plan<Source::rank> plan;
-  auto const my_source = tile_of<Source>(source_extents, here.sizes, here.coordinates);
+  auto const source_of = [&](int const* coordinates) {
+    return without_padding(tile_of<Source>(source_extents, here.sizes, coordinates), typename Source::shape_type{});
+  };
+  auto const my_source = source_of(here.coordinates);
   auto const my_target = tile_of<Target>(target_extents, here.sizes, here.coordinates);
   for (int peer = 0; peer < group.count(); ++peer) {
     int there[mesh_type::rank];
@@ -76,7 +91,7 @@ exchange_plan<Source::rank> plan_exchange(site<typename Source::mesh_type> const
     if (serves(here.coordinates, there))
       outgoing = intersection(my_source, tile_of<Target>(target_extents, here.sizes, there));
     if (serves(there, here.coordinates))
-      incoming = intersection(tile_of<Source>(source_extents, here.sizes, there), my_target);
+      incoming = intersection(source_of(there), my_target);
     plan.add(outgoing, incoming);
   }
   return plan;
