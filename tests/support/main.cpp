@@ -55,6 +55,7 @@ struct state {
   comm::options settings;
   comm::world* root = nullptr;         // carries no data; the worlds of the cases are made from it
   std::unique_ptr<comm::world> world;  // of the running case
+  std::exception_ptr no_world;         // why there is none
   // the running case
   std::string name;
   int run = 0;                // Catch2 enters a case once per path through its sections
@@ -292,12 +293,16 @@ class listener : public listener_base {
     the.complaint.clear();
     remember_where();
     if (output) output->take();
+    the.no_world = nullptr;
     try {
-      the.world = std::make_unique<comm::world>(*the.root, the.settings);
-    } catch (std::exception const& e) {  // Catch2 does not expect exceptions here
-      std::fprintf(stderr, "test runner: no world for case \"%s\": %s\n", the.name.c_str(), e.what());
-      the.finished = true;
-      std::_Exit(exit_absent);
+      the.world.reset(new comm::world(*the.root, the.settings));
+    } catch (std::exception const& e) {
+      if (the.root->has_failed()) {  // somebody never came
+        std::fprintf(stderr, "test runner: no world for case \"%s\": %s\n", the.name.c_str(), e.what());
+        the.finished = true;
+        std::_Exit(exit_absent);
+      }
+      the.no_world = std::current_exception();  // a peer is ahead, and has failed in this case already
     }
   }
 
@@ -524,6 +529,7 @@ int run(int argc, char** argv) {
 comm::world& world() {
   if (the.failed)
     throw peer_failed(0, "case \"" + the.name + "\" has failed already; its other sections are not run");
+  if (the.no_world) std::rethrow_exception(the.no_world);
   return *the.world;
 }
 
