@@ -97,9 +97,6 @@ struct keeps_the_content {
   }
 };
 
-template <class Axis>
-constexpr unsigned bit = 1u << grid::index<Axis>();
-
 template <class... Test, class Shape>
 int tried(grid_context& ctx, Shape) {
   return (0 + ... + on_every_layout<Test, Shape>(ctx));

@@ -23,6 +23,9 @@ using grid_context = dtm::context<dtm::host, grid>;
 constexpr int axes = grid::rank;
 constexpr int max_rank = 4;
 
+template <class Axis>
+constexpr unsigned bit = 1u << grid::index<Axis>();
+
 /// The meshes that are tried with as many ranks as run.
 inline std::vector<std::vector<int>> meshes() {
   switch (dtm::testing::ranks()) {
