@@ -39,7 +39,7 @@ class sharded_training {
   explicit sharded_training(task const& work)
       : work_(work), ctx_(work.world, {1, work.choice.cp0, work.choice.cp1}, work.settings.seed),
         model_(ctx_, int(work.settings.blocks)), batch_(make_batch()),
-        adam_(ctx_, initialised(), dtm::adam_options{work.settings.learning_rate}) {}
+        adam_(ctx_, initialised(), adam_options_of(work.settings)) {}
 
   /// Loss before the step, then one step of Adam.
   double step() {
@@ -118,6 +118,13 @@ class sharded_training {
   }
 
  private:
+  static dtm::adam_options adam_options_of(training_settings const& settings) {
+    dtm::adam_options options;
+    options.learning_rate = settings.learning_rate;
+    options.epsilon = settings.epsilon;
+    return options;
+  }
+
   auto sizes() const {
     return dtm::extents{dtm::bind<dtm::batch>(1), dtm::bind<dtm::tokens>(work_.input.padded),
                         dtm::bind<dtm::conformers>(1)};

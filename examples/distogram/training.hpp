@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <dtm/comm/world.hpp>
+#include <dtm/core/element.hpp>
 
 #include "features.hpp"
 #include "options.hpp"
@@ -40,5 +41,6 @@ outcome train(task const& work);
 
 extern template outcome train<float>(task const&);
 extern template outcome train<double>(task const&);
+extern template outcome train<dtm::bf16>(task const&);
 
 }  // namespace example

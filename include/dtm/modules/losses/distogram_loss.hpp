@@ -54,8 +54,6 @@ struct distogram_loss {
   using over_context = all_reduce<row_axis<Space>, column_axis<Space>>;
   using LocalLoss = tensor<A, layout<mesh_type, shape<>, partial<sum>, replicate, replicate>, device>;
   using over_data = all_reduce<data_axis<Space>>;
-  template <class U>
-  using PerSample = tensor<U, layout<mesh_type, shape<batch, loss_terms>, shard<0>, replicate, replicate>, device>;
 
   struct contract {
     using inputs = dtm::inputs<named<arg::pred, Pred>, named<arg::target, Target>, named<arg::mask, Mask>>;
@@ -65,7 +63,7 @@ struct distogram_loss {
                                 on_tensor<arg::loss, over_data>>;
     using backward = collectives<>;
     using saved = dtm::saved<named<arg::pred, Pred>, named<arg::target, Target>, named<arg::mask, Mask>,
-                             named<arg::column, ColumnMask>>;
+                             named<arg::column, ColumnMask>, named<arg::denominator, BatchLoss>>;
     using budget = pair_budget<std::int64_t(sizeof(T)) * (Distograms + 1) * Bins>;
     using within = within_budget<tag, saved, budget>;
   };
@@ -77,9 +75,11 @@ struct distogram_loss {
     Target target;
     Mask mask;
     ColumnMask column_mask;
-    PerSample<A> denominator;             // [batch, 1]
-    PerSample<std::int64_t> attaining;    // [batch, effective conformers]
-    std::int64_t bytes() const { return pred.bytes() + target.bytes() + mask.bytes() + column_mask.bytes(); }
+    BatchLoss denominator;
+    std::vector<std::int64_t> attaining;  // [batch, effective conformers]: the distogram of the minimum
+    std::int64_t bytes() const {
+      return pred.bytes() + target.bytes() + mask.bytes() + column_mask.bytes() + denominator.bytes();
+    }
   };
   struct result {
     Loss loss;
@@ -102,8 +102,8 @@ struct distogram_loss {
 
     std::int64_t const all_samples = pred.global_extent(0);
     BatchLoss batch_loss(ctx, global_extents<1>{{all_samples}});
-    PerSample<A> denominator(ctx, global_extents<2>{{all_samples, 1}});
-    PerSample<std::int64_t> attaining(ctx, global_extents<2>{{all_samples, conformer_count}});
+    BatchLoss denominator(ctx, global_extents<1>{{all_samples}});
+    std::vector<std::int64_t> attaining(std::size_t(batch_loss.size() * conformer_count));
     LocalLoss own(ctx, extents{});
     own.data()[0] = A(0);
     for (std::int64_t b = 0; b < batch_loss.size(); ++b) {
@@ -114,7 +114,7 @@ struct distogram_loss {
         std::int64_t best = 0;
         for (std::int64_t d = 1; d < Distograms; ++d)
           if (terms[1 + k * Distograms + d] < terms[1 + k * Distograms + best]) best = d;
-        attaining.data()[b * conformer_count + k] = best;
+        attaining[std::size_t(b * conformer_count + k)] = best;
         mean += terms[1 + k * Distograms + best] / denominator.data()[b] / A(conformer_count);
       }
       batch_loss.data()[b] = mean;
@@ -140,8 +140,8 @@ struct distogram_loss {
   }
   template <class Context>
   Pred backward(Context& ctx, kept saved, Loss const& d_loss, BatchLoss const& d_batch_loss) const {
-    std::int64_t const conformer_count = saved.attaining.global_extent(1);
-    PerSample<A> weight(ctx, saved.attaining.global());
+    std::int64_t const conformer_count = aggregate_distogram ? 1 : saved.target.global_extent(3);
+    scratch<A> weight(ctx.memory(), d_batch_loss.size() * conformer_count);
     for (std::int64_t b = 0; b < d_batch_loss.size(); ++b)
       for (std::int64_t k = 0; k < conformer_count; ++k)
         weight.data()[b * conformer_count + k] =

@@ -1,0 +1,3 @@
+#include "train.hpp"
+
+template example::outcome example::train<dtm::bf16>(example::task const&);
