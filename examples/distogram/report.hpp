@@ -22,11 +22,12 @@ struct step_record {
 
 struct rank_usage {
   int rank = 0;
-  std::int64_t tensor_bytes = 0;           // measured peak of tensors
-  std::int64_t tensor_bytes_expected = 0;  // formula
-  std::int64_t sent_bytes = 0;             // measured, one step
-  std::int64_t sent_bytes_expected = 0;    // formula
-  std::int64_t resident_bytes = 0;         // of the process, at its peak
+  std::int64_t kept_bytes = 0;           // measured: what forward leaves for backward
+  std::int64_t kept_bytes_expected = 0;  // the contracts' formula
+  std::int64_t sent_bytes = 0;           // measured, one step
+  std::int64_t sent_bytes_expected = 0;  // formula, mean over ranks
+  std::int64_t peak_bytes = 0;           // of tensors and buffers, measured in one step
+  std::int64_t resident_bytes = 0;       // of the process, at its peak
 };
 
 struct run_report {
@@ -100,11 +101,12 @@ inline std::string to_text(run_report const& report) {
     text += format("time        %.1f s for %zu steps, %.3f s a step\n", total, report.steps.size(),
                    total / double(report.steps.size()));
   }
-  text += "\nrank   peak of tensors   formula       sent a step   formula       peak of process\n";
+  text += "\nMB a rank, one step (the formula of what is sent is the mean over ranks)\n"
+          "rank  kept for backward    formula       sent    formula  peak of tensors  peak of process\n";
   for (auto const& each : report.ranks) {
-    text += format("%4d %13.3f MB %9.3f MB %14.3f MB %9.3f MB %15.1f MB\n", each.rank,
-                   double(each.tensor_bytes) / 1e6, double(each.tensor_bytes_expected) / 1e6,
-                   double(each.sent_bytes) / 1e6, double(each.sent_bytes_expected) / 1e6,
+    text += format("%4d %18.3f %10.3f %10.3f %10.3f %16.3f %16.1f\n", each.rank, double(each.kept_bytes) / 1e6,
+                   double(each.kept_bytes_expected) / 1e6, double(each.sent_bytes) / 1e6,
+                   double(each.sent_bytes_expected) / 1e6, double(each.peak_bytes) / 1e6,
                    double(each.resident_bytes) / 1e6);
   }
   if (!report.contracts.empty()) text += "\ncontracts of the modules\n\n" + report.contracts + "\n";

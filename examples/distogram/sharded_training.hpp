@@ -56,6 +56,7 @@ class sharded_training {
     auto complete = dtm::synchronise(ctx_, std::move(gradients));
     dtm::clip_gradient_norm(complete, work_.settings.gradient_norm);
     adam_.step(model_, complete);
+    peak_bytes_ = ctx_.memory().peak_bytes;
     return double(result.loss.data()[0]);
   }
 
@@ -83,8 +84,8 @@ class sharded_training {
 
   /// What every rank used in the last step; collective.
   std::vector<rank_usage> usage() {
-    std::int64_t const mine[] = {kept_bytes_, kept_formula(), ctx_.ledger().sent_bytes(), sent_formula(),
-                                 peak_resident_bytes()};
+    std::int64_t const mine[] = {kept_bytes_,    kept_formula(), ctx_.ledger().sent_bytes(),
+                                 sent_formula(), peak_bytes_,    peak_resident_bytes()};
     constexpr std::size_t fields = std::size(mine);
     std::vector<std::int64_t> all(fields * std::size_t(work_.world.size()));
     ctx_.along_all()
@@ -94,7 +95,7 @@ class sharded_training {
     std::vector<rank_usage> result;
     for (int rank = 0; rank < work_.world.size(); ++rank) {
       std::int64_t const* const row = all.data() + std::size_t(rank) * fields;
-      result.push_back({rank, row[0], row[1], row[2], row[3], row[4]});
+      result.push_back({rank, row[0], row[1], row[2], row[3], row[4], row[5]});
     }
     return result;
   }
@@ -202,7 +203,7 @@ class sharded_training {
   model_type model_;
   batch_type batch_;
   dtm::adam<model_type> adam_;
-  std::int64_t kept_bytes_ = 0;
+  std::int64_t kept_bytes_ = 0, peak_bytes_ = 0;
 };
 
 }  // namespace example
