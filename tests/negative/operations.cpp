@@ -16,7 +16,7 @@ static_assert(std::is_same_v<sum_layout_t<x_type<shard<0>>::layout_type, 0>,
                              layout<line, shape<c<8>>, partial<sum>>>);
 #endif
 
-// case 1: error: static.assert.*dtm contract: this operation is not linear
+// case 1: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 1: operation_on_partial<.*operation::sigmoid, .*cp0, .*partial<.*sum
 #if DTM_CASE == 1
 void program() {
@@ -24,7 +24,7 @@ void program() {
 }
 #endif
 
-// case 2: error: static.assert.*dtm contract: this operation is not linear
+// case 2: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 2: operation_on_partial<.*operation::silu, .*cp0, .*partial<.*sum
 #if DTM_CASE == 2
 void program() {
@@ -32,7 +32,7 @@ void program() {
 }
 #endif
 
-// case 3: error: static.assert.*dtm contract: this operation is not linear
+// case 3: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 3: operation_on_partial<.*operation::gate, .*cp0, .*partial<.*sum
 #if DTM_CASE == 3
 void program() {
@@ -40,7 +40,7 @@ void program() {
 }
 #endif
 
-// case 4: error: static.assert.*dtm contract: this operation is not linear
+// case 4: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 4: operation_on_partial<.*operation::add_constant, .*cp0, .*partial<.*sum
 #if DTM_CASE == 4
 void program() {
@@ -48,7 +48,7 @@ void program() {
 }
 #endif
 
-// case 5: error: static.assert.*dtm contract: this operation is not linear
+// case 5: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 5: operation_on_partial<.*operation::bias, .*cp0, .*partial<.*sum
 #if DTM_CASE == 5
 void program() {
@@ -56,7 +56,7 @@ void program() {
 }
 #endif
 
-// case 6: error: static.assert.*dtm contract: this operation is not linear
+// case 6: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 6: operation_on_partial<.*operation::layer_norm, .*cp0, .*partial<.*sum
 #if DTM_CASE == 6
 void program() {
@@ -64,7 +64,7 @@ void program() {
 }
 #endif
 
-// case 7: error: static.assert.*dtm contract: this operation is not linear
+// case 7: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 7: operation_on_partial<.*operation::log_softmax, .*cp0, .*partial<.*sum
 #if DTM_CASE == 7
 void program() {
@@ -72,7 +72,7 @@ void program() {
 }
 #endif
 
-// case 8: error: static.assert.*dtm contract: this operation is not linear
+// case 8: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 8: operation_on_partial<.*operation::maximum, .*cp0, .*partial<.*sum
 #if DTM_CASE == 8
 void program() {
@@ -80,7 +80,7 @@ void program() {
 }
 #endif
 
-// case 9: error: static.assert.*dtm contract: this operation is not linear
+// case 9: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 9: operation_on_partial<.*operation::sigmoid, .*cp0, .*partial<.*max
 #if DTM_CASE == 9
 void program() {
@@ -88,7 +88,7 @@ void program() {
 }
 #endif
 
-// case 10: error: static.assert.*dtm contract: this operation is not linear
+// case 10: error: static.assert.*dtm contract: the operand is a pending reduction
 // case 10: operation_on_partial<.*operation::sigmoid, .*cp1, .*partial<.*sum
 #if DTM_CASE == 10
 void program() {

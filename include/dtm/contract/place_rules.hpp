@@ -19,9 +19,9 @@ namespace contract {
 template <class Operation, class Axis, class Got>
 struct operation_on_partial {
   static_assert(dtm::detail::false_for<Operation, Axis, Got>,
-                "dtm contract: this operation is not linear and its operand is a pending reduction; all_reduce or "
-                "reduce_scatter the axis first; Operation, Axis and Got stand in the line that names "
-                "operation_on_partial");
+                "dtm contract: the operand is a pending reduction that this operation does not pass: only linear maps "
+                "pass a sum, none passes a maximum; all_reduce or reduce_scatter the axis first; Operation, Axis and Got "
+                "stand in the line that names operation_on_partial");
 };
 
 template <class Operation, class Axis, class Left, class Right>
@@ -83,25 +83,49 @@ struct contraction;
 
 namespace operand {
 struct right;
+struct weight;
 }  // namespace operand
 
 namespace detail {
 
 template <class Operation, class Layout, class Indices>
-struct partial_check;
+struct pending_checks;
 template <class Operation, class Mesh, class Shape, class... P, std::size_t... I>
-struct partial_check<Operation, layout<Mesh, Shape, P...>, std::index_sequence<I...>>
-    : unless<!is_partial<P>,
-             contract::operation_on_partial<Operation, typename Mesh::template axis_at<int(I)>, P>>... {};
+struct pending_checks<Operation, layout<Mesh, Shape, P...>, std::index_sequence<I...>> {
+  using complete = first_error<
+      unless<!is_partial<P>, contract::operation_on_partial<Operation, typename Mesh::template axis_at<int(I)>, P>>...>;
+  using linear = first_error<unless<!std::is_same_v<P, partial<dtm::max>>,
+                                    contract::operation_on_partial<Operation, typename Mesh::template axis_at<int(I)>, P>>...>;
+};
 
 template <class Layout>
 using axis_indices = std::make_index_sequence<std::size_t(Layout::mesh_type::rank)>;
 
 template <class Operation, class Layout, int Dimension, int Axis = innermost_axis<Layout>(Dimension)>
-struct whole_check
-    : contract::dimension_is_sharded<Operation, typename Layout::mesh_type::template axis_at<Axis>, Dimension> {};
+struct whole {
+  using check = contract::dimension_is_sharded<Operation, typename Layout::mesh_type::template axis_at<Axis>, Dimension>;
+};
 template <class Operation, class Layout, int Dimension>
-struct whole_check<Operation, Layout, Dimension, -1> {};
+struct whole<Operation, Layout, Dimension, -1> {
+  using check = passed<void>;
+};
+
+// Checks of operands as types: an operation joins its own with first_error, instantiates them once in its body, and goes
+// on only where they hold, so that nothing follows the one error.
+template <class Operation, class Tensor>
+using complete_check = typename pending_checks<Operation, typename Tensor::layout_type,
+                                              axis_indices<typename Tensor::layout_type>>::complete;
+template <class Operation, class Tensor>
+using linear_check = typename pending_checks<Operation, typename Tensor::layout_type,
+                                            axis_indices<typename Tensor::layout_type>>::linear;
+template <class Operation, class Tensor, int Dimension>
+using whole_check = typename whole<Operation, typename Tensor::layout_type, Dimension>::check;
+template <class Where, class Want, class Have>
+using same_check = unless<std::is_same_v<Want, Have>, contract::differ::tensors<Where, Want, Have>>;
+template <class Where, class T, class U>
+using element_check = unless<std::is_same_v<T, U>, contract::element_type<Where, T, U>>;
+template <class Where, int Position, class Want, class Have>
+using dimension_check = unless<std::is_same_v<Want, Have>, contract::dimension_at<Where, Position, Want, Have>>;
 
 // sum or maximum over a dimension
 template <class Layout, int Dimension, class Pending, class Operation>
@@ -119,14 +143,13 @@ struct reduced<layout<Mesh, Shape, P...>, Dimension, Pending, Operation> {
 /// Refuses a pending reduction: for every operation that is not linear.
 template <class Operation, any_tensor Tensor>
 constexpr void require_complete() {
-  using layout_type = typename Tensor::layout_type;
-  (void)sizeof(detail::partial_check<Operation, layout_type, detail::axis_indices<layout_type>>);
+  (void)sizeof(detail::complete_check<Operation, Tensor>);
 }
 
 /// Refuses a dimension that an axis shards: for every operation that needs all of it on one rank.
 template <class Operation, any_tensor Tensor, int Dimension>
 constexpr void require_whole() {
-  (void)sizeof(detail::whole_check<Operation, typename Tensor::layout_type, Dimension>);
+  (void)sizeof(detail::whole_check<Operation, Tensor, Dimension>);
 }
 
 /// Refuses operands of different types.
@@ -271,24 +294,23 @@ struct contracted {
   template <class Dimensions, class Axes>
   struct operands_agree;
   template <int... D, int... A>
-  struct operands_agree<std::integer_sequence<int, D...>, std::integer_sequence<int, A...>>
-      : first_error<typename label_check<D>::type..., typename on_axis<A>::check...> {};
+  struct operands_agree<std::integer_sequence<int, D...>, std::integer_sequence<int, A...>> {
+    using check = first_error<typename label_check<D>::type..., typename on_axis<A>::check...>;
+  };
 
   static constexpr bool formed = parsed.valid && parsed.left.count == Left::rank &&
                                  parsed.right.count == Right::rank &&
                                  std::is_same_v<mesh_type, typename Right::mesh_type>;
 
   template <bool Formed, class Unused>
-  struct verdict
-      : std::conditional_t<
-            !parsed.valid, contract::contraction_formula<operation_type>,
-            std::conditional_t<
-                parsed.left.count != Left::rank,
-                contract::labels_of_operand<operation_type, Left::rank, parsed.left.count>,
-                std::conditional_t<parsed.right.count != Right::rank,
-                                   contract::labels_of_operand<operation_type, Right::rank, parsed.right.count>,
-                                   contract::mesh_is<operation_type, mesh_type, typename Right::mesh_type>>>> {
-    using type = Left;
+  struct verdict {
+    using check = first_error<
+        unless<parsed.valid, contract::contraction_formula<operation_type>>,
+        unless<parsed.left.count == Left::rank,
+               contract::labels_of_operand<operation_type, Left::rank, parsed.left.count>>,
+        unless<parsed.right.count == Right::rank,
+               contract::labels_of_operand<operation_type, Right::rank, parsed.right.count>>,
+        contract::mesh_is<operation_type, mesh_type, typename Right::mesh_type>>;
   };
   template <class Unused>
   struct verdict<true, Unused> : operands_agree<std::make_integer_sequence<int, Left::rank>,
@@ -307,7 +329,7 @@ struct contracted {
                                std::make_integer_sequence<int, parsed.result.count>{}));
   };
 
-  using check = verdict<formed, void>;
+  using check = typename verdict<formed, void>::check;
   using type = typename build<formed, void>::type;
 };
 

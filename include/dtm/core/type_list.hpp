@@ -72,6 +72,8 @@ template <class... Check>
 struct first_error : passed<void> {};
 template <class First, class... Rest>
 struct first_error<First, Rest...> : std::conditional_t<holds<First>, first_error<Rest...>, First> {};
+template <class... Check>
+inline constexpr bool holds<first_error<Check...>> = (holds<Check> && ...);
 
 /// The `type` of a type function, with its `check` enforced.
 template <class Checked>

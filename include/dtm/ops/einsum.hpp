@@ -77,11 +77,12 @@ template <text Formula, class Context, any_tensor X, any_tensor Y>
 detail::contraction_result_t<Formula, X, Y> einsum(Context& ctx, X const& x, Y const& y) {
   using rule = detail::contracted<Formula, typename X::layout_type, typename Y::layout_type>;
   using result_type = detail::contraction_result_t<Formula, X, Y>;
-  (void)sizeof(typename rule::check);
-  (void)sizeof(contract::element_type<typename rule::operation_type, typename X::element_type,
-                                      typename Y::element_type>);
   constexpr auto groups = detail::group_labels(rule::parsed);
-  (void)sizeof(detail::unless<groups.supported, contract::contraction_order<typename rule::operation_type>>);
+  using check = detail::first_error<
+      typename rule::check,
+      detail::element_check<typename rule::operation_type, typename X::element_type, typename Y::element_type>,
+      detail::unless<groups.supported, contract::contraction_order<typename rule::operation_type>>>;
+  (void)sizeof(check);
 
   global_extents<result_type::rank> global;
   for (int d = 0; d < result_type::rank; ++d) {
@@ -110,7 +111,7 @@ detail::contraction_result_t<Formula, X, Y> einsum(Context& ctx, X const& x, Y c
   shape.m = product(a, groups.batch + (groups.left_transposed ? groups.k : 0), groups.m);
   shape.k = product(a, groups.batch + (groups.left_transposed ? 0 : groups.m), groups.k);
   shape.n = product(b, groups.batch + (groups.right_transposed ? 0 : groups.k), groups.n);
-  local::gemm(ctx, shape, x.data(), y.data(), result.data());
+  if constexpr (detail::holds<check>) local::gemm(ctx, shape, x.data(), y.data(), result.data());
   return result;
 }
 

@@ -22,8 +22,11 @@ Tensor zeros(Context& ctx, Extents const& bound) {
 /// y += x; equal types. Partial terms add to each other (law L5).
 template <class Context, any_tensor X, any_tensor Y>
 void add_into(Context& ctx, X const& x, Y& y) {
-  require_same<operation::add, Y, X>();
-  local::for_each(ctx, y.size(), kernels::add<typename Y::element_type>{x.data(), y.data()});
+  using check = detail::first_error<detail::same_check<at<operation::add, operand::right>, Y, X>,
+                                    detail::linear_check<operation::add, Y>>;
+  (void)sizeof(check);
+  if constexpr (detail::holds<check>)
+    local::for_each(ctx, y.size(), kernels::add<typename Y::element_type>{x.data(), y.data()});
 }
 
 /// The sum of two terms; reuses the storage of the first.
@@ -49,12 +52,22 @@ with_element_t<X, T> cast(Context& ctx, X const& x) {
 
 namespace detail {
 
+template <int Rank, int... Order>
+constexpr bool is_permutation() {
+  unsigned seen = 0;
+  ((seen |= Order >= 0 && Order < Rank ? 1u << Order : 0u), ...);
+  return int(sizeof...(Order)) == Rank && seen == (1u << Rank) - 1;
+}
+
+// Of a wrong order: the shape itself; permute says what is wrong.
 template <class Shape, int... Order>
 struct permuted_shape;
 template <class... D, int... Order>
 struct permuted_shape<shape<D...>, Order...> {
-  static_assert(sizeof...(D) == sizeof...(Order), "dtm permute: one position per dimension");
-  using type = shape<pick_t<std::size_t(Order), D...>...>;
+  static constexpr bool valid = is_permutation<int(sizeof...(D)), Order...>();
+  template <int At>
+  using source = pick_t<std::size_t(valid ? At : 0), D...>;
+  using type = std::conditional_t<valid, shape<source<Order>...>, shape<D...>>;
 };
 
 template <int... Order>
@@ -76,6 +89,8 @@ using permuted_layout_t = typename reshape<Layout, typename permuted_shape<typen
 template <int... Order, class Context, any_tensor X>
 with_layout_t<X, detail::permuted_layout_t<typename X::layout_type, Order...>> permute(Context& ctx, X const& x) {
   using result_type = with_layout_t<X, detail::permuted_layout_t<typename X::layout_type, Order...>>;
+  static_assert(detail::is_permutation<X::rank, Order...>(),
+                "dtm permute: the positions are a permutation of the dimensions");
   constexpr int order[] = {Order...};
   global_extents<X::rank> global;
   for (int d = 0; d < X::rank; ++d) global[d] = x.global_extent(order[d]);
@@ -102,7 +117,8 @@ with_layout_t<X, swap_layout_t<typename X::layout_type, A, B>> swap_dimensions(C
 
 /// Sum over a dimension; partial on the axes that shard it.
 template <int Dimension, class Context, any_tensor X>
-with_layout_t<X, sum_layout_t<typename X::layout_type, Dimension>> sum_over(Context& ctx, X const& x) {
+auto sum_over(Context& ctx, X const& x) {
+  (void)sizeof(detail::linear_check<operation::sum, X>);
   using result_type = with_layout_t<X, sum_layout_t<typename X::layout_type, Dimension>>;
   global_extents<result_type::rank> global;
   for (int d = 0; d < result_type::rank; ++d) global[d] = x.global_extent(d < Dimension ? d : d + 1);
@@ -137,7 +153,10 @@ auto merge_last(Context&, X&& x) {
   using shape_type = typename source::shape_type;
   constexpr int last = source::rank - 1;
   static_assert(!std::is_lvalue_reference_v<X>, "dtm merge_last: pass std::move(x); the tile changes its owner");
-  using merged = c<dimension_t<shape_type, last>::static_extent * dimension_t<shape_type, last - 1>::static_extent>;
+  constexpr bool channels = detail::is_channel_extent<dimension_t<shape_type, last>> &&
+                            detail::is_channel_extent<dimension_t<shape_type, last - 1>>;
+  static_assert(channels, "dtm merge_last: the last two dimensions are not both channels");
+  using merged = c<channels ? dimension_t<shape_type, last>::static_extent * dimension_t<shape_type, last - 1>::static_extent : 1>;
   require_whole<operation::permute, source, last>();
   require_whole<operation::permute, source, last - 1>();
   using result_shape = erase_dimension_t<replace_dimension_t<shape_type, last - 1, merged>, last>;
@@ -150,10 +169,12 @@ auto merge_last(Context&, X&& x) {
 /// y = x * sigmoid(g).
 template <class Context, any_tensor X, any_tensor G>
 X gate(Context& ctx, X const& x, G const& g) {
-  require_same<operation::gate, X, G>();
-  require_complete<operation::gate, X>();
+  using check = detail::first_error<detail::same_check<at<operation::gate, operand::right>, X, G>,
+                                    detail::complete_check<operation::gate, X>>;
+  (void)sizeof(check);
   X y(ctx, x.global());
-  local::for_each(ctx, y.size(), kernels::gate<typename X::element_type>{x.data(), g.data(), y.data()});
+  if constexpr (detail::holds<check>)
+    local::for_each(ctx, y.size(), kernels::gate<typename X::element_type>{x.data(), g.data(), y.data()});
   return y;
 }
 

@@ -28,10 +28,9 @@ struct layer_norm_result {
 namespace detail {
 
 template <class X, class Gamma>
-constexpr void check_layer_norm() {
-  require_complete<operation::layer_norm, X>();
-  check_linear_operand<operation::layer_norm, X, Gamma, dimension_t<typename Gamma::shape_type, 0>::static_extent>();
-}
+using layer_norm_check = first_error<
+    complete_check<operation::layer_norm, X>,
+    map_check<operation::layer_norm, X, Gamma, dimension_t<typename Gamma::shape_type, 0>::static_extent>>;
 
 template <class X>
 inline constexpr std::int64_t last_channels = dimension_t<typename X::shape_type, X::rank - 1>::static_extent;
@@ -40,13 +39,15 @@ inline constexpr std::int64_t last_channels = dimension_t<typename X::shape_type
 
 template <class Context, any_tensor X, any_tensor Gamma>
 layer_norm_result<X> layer_norm_forward(Context& ctx, X const& x, Gamma const& gamma, Gamma const& beta) {
-  detail::check_layer_norm<X, Gamma>();
+  using check = detail::layer_norm_check<X, Gamma>;
+  (void)sizeof(check);
   using A = accumulate_t<typename X::element_type>;
   using statistics_type = typename layer_norm_statistics<X>::type;
   global_extents<X::rank - 1> positions;
   for (int d = 0; d + 1 < X::rank; ++d) positions[d] = x.global_extent(d);
   layer_norm_result<X> result{X(ctx, x.global()), {statistics_type(ctx, positions), statistics_type(ctx, positions)}};
-  local::layer_norm_forward(ctx, detail::rows_of(x), detail::last_channels<X>, A(1e-5), x.data(), gamma.data(),
+  if constexpr (detail::holds<check>)
+    local::layer_norm_forward(ctx, detail::rows_of(x), detail::last_channels<X>, A(1e-5), x.data(), gamma.data(),
                             beta.data(), result.y.data(), result.statistics.mean.data(),
                             result.statistics.rstd.data());
   return result;
@@ -56,9 +57,11 @@ layer_norm_result<X> layer_norm_forward(Context& ctx, X const& x, Gamma const& g
 template <class Context, any_tensor X, any_tensor Gamma>
 X layer_norm_again(Context& ctx, X const& x, layer_norm_statistics<X> const& statistics, Gamma const& gamma,
                    Gamma const& beta) {
-  detail::check_layer_norm<X, Gamma>();
+  using check = detail::layer_norm_check<X, Gamma>;
+  (void)sizeof(check);
   X y(ctx, x.global());
-  local::layer_norm_apply(ctx, detail::rows_of(x), detail::last_channels<X>, x.data(), statistics.mean.data(),
+  if constexpr (detail::holds<check>)
+    local::layer_norm_apply(ctx, detail::rows_of(x), detail::last_channels<X>, x.data(), statistics.mean.data(),
                           statistics.rstd.data(), gamma.data(), beta.data(), y.data());
   return y;
 }
@@ -67,12 +70,13 @@ X layer_norm_again(Context& ctx, X const& x, layer_norm_statistics<X> const& sta
 template <class Context, any_tensor Dy, any_tensor X, any_tensor Gamma, any_tensor Gradient>
 Dy layer_norm_backward(Context& ctx, Dy const& dy, X const& x, layer_norm_statistics<X> const& statistics,
                        Gamma const& gamma, Gradient& dgamma, Gradient& dbeta) {
-  require_same<operation::layer_norm, cotangent_t<X>, Dy>();
-  static_assert(Gradient::layout_type::all_partial,
-                "dtm layer_norm: a parameter gradient is a pending sum on every axis until synchronise (law L6)");
-  (void)sizeof(typename detail::parameter_gradient_check<typename Dy::layout_type, typename X::layout_type>::check);
+  using check = detail::first_error<detail::layer_norm_check<X, Gamma>,
+                                    detail::same_check<at<operation::layer_norm, operand::right>, cotangent_t<X>, Dy>,
+                                    detail::gradient_check<Dy, X, Gradient>>;
+  (void)sizeof(check);
   Dy dx(ctx, dy.global());
-  local::layer_norm_backward(ctx, detail::rows_of(x), detail::last_channels<X>, dy.data(), x.data(),
+  if constexpr (detail::holds<check>)
+    local::layer_norm_backward(ctx, detail::rows_of(x), detail::last_channels<X>, dy.data(), x.data(),
                              statistics.mean.data(), statistics.rstd.data(), gamma.data(), dx.data(), dgamma.data(),
                              dbeta.data());
   return dx;

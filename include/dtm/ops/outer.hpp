@@ -25,10 +25,11 @@ struct outer_layout<layout<Mesh, shape<B, N, R...>, P...>, layout<Mesh, shape<B,
   template <class Indices>
   struct checks;
   template <std::size_t... I>
-  struct checks<std::index_sequence<I...>>
-      : all_of<unless<possible<P, Q>, contract::operands_disagree<operation::outer_sum,
-                                                                  typename Mesh::template axis_at<int(I)>, P, Q>>...> {};
-  using check = checks<std::make_index_sequence<std::size_t(Mesh::rank)>>;
+  struct checks<std::index_sequence<I...>> {
+    using check = first_error<unless<possible<P, Q>, contract::operands_disagree<
+                                                         operation::outer_sum, typename Mesh::template axis_at<int(I)>, P, Q>>...>;
+  };
+  using check = typename checks<std::make_index_sequence<std::size_t(Mesh::rank)>>::check;
   using type = layout<Mesh, shape<B, N, N, R...>, combined<P, Q>...>;
 };
 
@@ -36,11 +37,15 @@ template <class Row, class Column>
 using outer_t =
     with_layout_t<Row, typename outer_layout<typename Row::layout_type, typename Column::layout_type>::type>;
 
+template <class Row, class Column>
+using outer_check =
+    first_error<typename outer_layout<typename Row::layout_type, typename Column::layout_type>::check,
+                element_check<at<operation::outer_sum, operand::right>, typename Row::element_type,
+                              typename Column::element_type>>;
+
 template <class Result, class Context, class Row, class Column>
 Result outer_result(Context& ctx, Row const& row, Column const& column) {
-  (void)sizeof(typename outer_layout<typename Row::layout_type, typename Column::layout_type>::check);
-  (void)sizeof(contract::element_type<at<operation::outer_sum, Column>, typename Row::element_type,
-                                      typename Column::element_type>);
+  (void)sizeof(outer_check<Row, Column>);
   global_extents<Row::rank + 1> global;
   global[0] = row.global_extent(0);
   global[1] = row.global_extent(1);
@@ -57,7 +62,8 @@ detail::outer_t<Row, Column> outer_sum(Context& ctx, Row const& row, Column cons
   static_assert(Row::rank == 3, "dtm outer_sum: the operands are [batch, tokens, channels]");
   auto z = detail::outer_result<detail::outer_t<Row, Column>>(ctx, row, column);
   auto const r = row.to_local();
-  local::for_each(ctx, z.size(),
+  if constexpr (detail::holds<detail::outer_check<Row, Column>>)
+    local::for_each(ctx, z.size(),
                   kernels::outer_sum<typename Row::element_type>{row.data(), column.data(), r.extent[1],
                                                                  column.to_local().extent[1], r.extent[2], z.data()});
   return z;
@@ -68,7 +74,8 @@ template <class Context, any_tensor Row, any_tensor Column>
 detail::outer_t<Row, Column> outer_product(Context& ctx, Row const& row, Column const& column) {
   static_assert(Row::rank == 2, "dtm outer_product: the operands are [batch, tokens]");
   auto z = detail::outer_result<detail::outer_t<Row, Column>>(ctx, row, column);
-  local::for_each(ctx, z.size(), kernels::outer_product<typename Row::element_type>{
+  if constexpr (detail::holds<detail::outer_check<Row, Column>>)
+    local::for_each(ctx, z.size(), kernels::outer_product<typename Row::element_type>{
                                      row.data(), column.data(), row.to_local().extent[1],
                                      column.to_local().extent[1], z.data()});
   return z;
