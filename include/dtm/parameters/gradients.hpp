@@ -61,13 +61,14 @@ gradients_of_t<Module> zero_gradients(Context& ctx, Module const& module) {
 namespace detail {
 
 template <class Context, class Pending, class Complete>
-void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete, std::source_location where) {
+void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete, std::int64_t bucket_elements,
+                    std::source_location where) {
   using T = typename Pending::template parameter_element<false>;
   auto const from = named_parameters(pending);
   auto const to = named_parameters(complete);
   std::int64_t total = 0;
   for (auto const& view : from) total += view.count;
-  std::int64_t const capacity = std::min(total, gradient_bucket_elements);
+  std::int64_t const capacity = std::min(total, bucket_elements);
   scratch<T> bucket(ctx.memory(), capacity);
   std::size_t parameter = 0;
   std::int64_t offset = 0;  // inside the parameter: a large one may span buckets
@@ -120,12 +121,13 @@ inline constexpr bool pending_tree = is_pending<typename Pending::space_type>::v
 /// Sums pending gradients over the whole mesh, in parameter order, one all_reduce a bucket. Consumes them.
 template <class Context, class Pending>
 typename detail::synchronised<Pending, detail::pending_tree<Pending>>::type synchronise(
-    Context& ctx, Pending&& pending, std::source_location where = std::source_location::current()) {
+    Context& ctx, Pending&& pending, std::int64_t bucket_elements = gradient_bucket_elements,
+    std::source_location where = std::source_location::current()) {
   static_assert(!std::is_lvalue_reference_v<Pending>,
                 "dtm gradients: synchronise consumes the pending gradients; pass std::move(gradients)");
   using complete_type = typename detail::synchronised<Pending, detail::pending_tree<Pending>>::type;
   auto complete = make_like<complete_type>(ctx, pending);
-  detail::sum_in_buckets(ctx, pending, complete, where);
+  detail::sum_in_buckets(ctx, pending, complete, bucket_elements, where);
   return complete;
 }
 
