@@ -36,10 +36,6 @@ std::vector<std::string> axis_names() {
   return names;
 }
 
-/// Axes as bits, in mesh order.
-template <class Mesh, class... Axis>
-inline constexpr unsigned axis_mask = (0u | ... | (1u << Mesh::template index<Axis>()));
-
 }  // namespace detail
 
 template <class Device, class Mesh>

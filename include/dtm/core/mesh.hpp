@@ -94,6 +94,10 @@ struct checked_index : unless<Mesh::template has<Axis>, not_an_axis_of<Axis, Mes
   static constexpr int value = Mesh::template has<Axis> ? Mesh::template index<Axis>() : 0;
 };
 
+/// Axes as bits, in mesh order.
+template <class Mesh, class... Axis>
+inline constexpr unsigned axis_mask = (0u | ... | (1u << Mesh::template index<Axis>()));
+
 }  // namespace detail
 
 /// Where a process stands in a mesh, and the memory that its tensors come from. Made by a context.
