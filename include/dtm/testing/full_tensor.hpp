@@ -15,6 +15,12 @@
 
 namespace dtm::testing {
 
+/// The group that the harness itself talks over: every rank of the mesh, whatever the context says of along_all.
+template <class Context>
+comm::group& everyone(Context& ctx) {
+  return ctx.groups().along((1u << Context::mesh_type::rank) - 1u);
+}
+
 namespace detail {
 
 template <class P>
@@ -79,7 +85,7 @@ gathered<gathered_element<X>> gather(Context& ctx, X const& x) {
   auto const& here = ctx.where();
   comm::peers<mesh_type> const all{here, (1u << mesh_type::rank) - 1u};
   std::vector<typename X::element_type> tiles(std::size_t(x.size() * all.count()));
-  ctx.along_all()
+  everyone(ctx)
       .all_gather(x.data(), tiles.data(), x.size(), comm::call{"all_gather", "full_tensor", 0, comm::call_site::current()})
       .wait();
 

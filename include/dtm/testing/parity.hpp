@@ -250,7 +250,7 @@ parity_report parity(Context& ctx, Module& module, Oracle const& oracle, extents
   if constexpr (!std::is_same_v<typename subject<Module>::element, bf16>)
     if (plan.differences) detail::check_differences(run, sharded);
   run.report.failures = detail::agree(ctx, run.report.failures);
-  if (ctx.along_all().rank() == 0 && plan.print) plan.print(run.report.text());
+  if (everyone(ctx).rank() == 0 && plan.print) plan.print(run.report.text());
   return std::move(run.report);
 }
 

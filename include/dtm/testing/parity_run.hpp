@@ -55,7 +55,7 @@ inline draw_function draw_for(parity_plan const& plan, std::string const& name, 
 template <class Context>
 std::vector<failure> agree(Context& ctx, std::vector<failure> const& own) {
   constexpr std::size_t limit = 4000;
-  auto& all = ctx.along_all();
+  auto& all = everyone(ctx);
   std::int64_t const mine = std::int64_t(own.size());
   std::int64_t any = 0;
   comm::call const what{"all_reduce", "failures", 0, comm::call_site::current()};
@@ -104,7 +104,7 @@ class parity_run {
   parity_report report;
 
   void fail(check about, std::string text) {
-    report.failures.push_back({about, std::move(text), ctx_.along_all().rank()});
+    report.failures.push_back({about, std::move(text), everyone(ctx_).rank()});
   }
 
   Context& ctx() { return ctx_; }
@@ -174,7 +174,7 @@ class parity_run {
     double sum = 0;
     each_of(y, [&](auto const& output, std::size_t i) { sum += dot_with_upstream(output, i); });
     comm::call const what{"all_reduce", "loss", 0, comm::call_site::current()};
-    ctx_.along_all().all_reduce(&sum, &sum, 1, comm::reduction::sum, what).wait();
+    everyone(ctx_).all_reduce(&sum, &sum, 1, comm::reduction::sum, what).wait();
     return sum;
   }
 
@@ -264,8 +264,8 @@ class parity_run {
     double elements = 0;
     for (auto const& e : ran) elements += double(e.sent_elements);
     comm::call const what{"all_reduce", "volume", 0, comm::call_site::current()};
-    ctx_.along_all().all_reduce(&elements, &sent, 1, comm::reduction::sum, what).wait();
-    sent /= ctx_.along_all().size();
+    everyone(ctx_).all_reduce(&elements, &sent, 1, comm::reduction::sum, what).wait();
+    sent /= everyone(ctx_).size();
   }
 
   template <class Kept>

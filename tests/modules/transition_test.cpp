@@ -1,0 +1,33 @@
+// Transition: y = (silu(LN(x) W1^T) * LN(x) W2^T) W3^T, no message in either direction.
+
+#include "dtm/modules/transition.hpp"
+
+#include "dtm/serial/transition.hpp"
+#include "on_meshes.hpp"
+
+namespace {
+
+using namespace dtm;
+using testing::grid;
+
+testing::serial_oracle const oracle([](auto t) { return serial::transition<decltype(t)>(8, 24); });
+
+template <class T>
+using pair_transition = transition<space<T, grid>, 8, 24>;
+template <class T>
+using single_transition = transition<space<T, grid>, 8, 24, single_tensor<space<T, grid>, c<8>>>;
+
+}  // namespace
+
+TEST_CASE("transition of a pair, fp64") {
+  testing::parity_on_meshes<pair_transition<double>>(oracle, testing::usual_extents(), {});
+}
+TEST_CASE("transition of a pair, fp32") {
+  testing::parity_on_meshes<pair_transition<float>>(oracle, testing::usual_extents(), {});
+}
+TEST_CASE("transition of a pair, bf16") {
+  // stored on the way to dx: u, h1, da, dh1, dh2, du and dx; to y: u, h1, h2, their product and y
+  testing::parity_plan plan;
+  plan.roundings = 7;
+  testing::parity_on_meshes<pair_transition<bf16>>(oracle, testing::usual_extents(), plan);
+}
