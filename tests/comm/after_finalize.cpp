@@ -1,4 +1,5 @@
-// Communicators that outlive MPI are not touched any more: the program ends with 0 and without a word from MPI.
+// Communicators that outlive MPI are not touched any more: the program ends with 0 and without a
+// word from MPI.
 
 #include <dtm/comm/environment.hpp>
 #include <dtm/comm/mesh_groups.hpp>

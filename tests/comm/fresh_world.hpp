@@ -1,5 +1,6 @@
 #pragma once
-// Worlds for tests that fail on purpose: each scenario has its own, and what is left of it disturbs no later one.
+// Worlds for tests that fail on purpose: each scenario has its own, and what is left of it disturbs
+// no later one.
 
 #include <dtm/comm/world.hpp>
 

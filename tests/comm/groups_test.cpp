@@ -1,4 +1,5 @@
-// Every operation on every group of every mesh, with whole numbers compared bit for bit, at every check level.
+// Every operation on every group of every mesh, with whole numbers compared bit for bit, at every
+// check level.
 
 #include <dtm/comm/communicator.hpp>
 #include <dtm/comm/mesh_groups.hpp>
@@ -21,20 +22,25 @@ static_assert(communicator<group, std::int64_t>);
 struct two_bytes {
   unsigned char low = 0, high = 0;
   two_bytes() = default;
-  explicit two_bytes(std::int64_t v) : low(static_cast<unsigned char>(v)), high(static_cast<unsigned char>(v >> 8)) {}
+  explicit two_bytes(std::int64_t v)
+      : low(static_cast<unsigned char>(v)), high(static_cast<unsigned char>(v >> 8)) {}
 };
 
-/// Small and whole, so that sums over nine ranks are exact in every type; negative where the type can be.
+/// Small and whole, so that sums over nine ranks are exact in every type; negative where the type
+/// can be.
 template <class T>
 T value(int rank, std::int64_t i) {
   std::int64_t const v = (rank * 7 + i * 3 + rank * i) % 13;
-  if constexpr (std::is_signed_v<T>) return T(v - 6);
-  else return T(v);
+  if constexpr (std::is_signed_v<T>)
+    return T(v - 6);
+  else
+    return T(v);
 }
 
 template <class T>
 bool same(std::vector<T> const& a, std::vector<T> const& b) {
-  return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 template <class T>
@@ -55,7 +61,8 @@ std::vector<T> reduced(group& g, reduction how, std::int64_t count, std::int64_t
   auto result = values<T>(g.members()[0], count, first);
   for (int r = 1; r < g.size(); ++r)
     for (std::int64_t i = 0; i < count; ++i)
-      result[std::size_t(i)] = combine(how, result[std::size_t(i)], value<T>(g.members()[std::size_t(r)], first + i));
+      result[std::size_t(i)] =
+          combine(how, result[std::size_t(i)], value<T>(g.members()[std::size_t(r)], first + i));
   return result;
 }
 
@@ -183,7 +190,8 @@ TEST_CASE("several operations may be under way, and end in any order") {
   std::vector<double> sum(1000), gathered(std::size_t(10 * g.size())), shifted(10);
   auto first = g.all_reduce(a.data(), sum.data(), 1000, reduction::sum, {"all_reduce"});
   auto second = g.all_gather(b.data(), gathered.data(), 10, {"all_gather"});
-  auto third = g.shift(b.data(), shifted.data(), 10, (me + 1) % g.size(), (me + g.size() - 1) % g.size(), {"shift"});
+  auto third = g.shift(b.data(), shifted.data(), 10, (me + 1) % g.size(),
+                       (me + g.size() - 1) % g.size(), {"shift"});
   third.wait();
   second.wait();
   first.wait();
@@ -193,7 +201,8 @@ TEST_CASE("several operations may be under way, and end in any order") {
   CHECK(gathered.back() == value<double>(g.size(), 9));
 }
 
-TEST_CASE("from level 2 on, a result read before its wait is NaN, and an input may change at once") {
+TEST_CASE(
+    "from level 2 on, a result read before its wait is NaN, and an input may change at once") {
   world fresh(dtm::testing::world(), settings(check_level::signatures));
   mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
   auto& g = mesh.along(1);
@@ -221,11 +230,13 @@ TEST_CASE("an operation that an exception passes is left alone, and the world st
   auto& g = mesh.along(1);
   for (int i = 0; i < 20; ++i) {
     std::vector<double> out(20000);
-    CHECK_THROWS_AS([&] {
-      std::vector<double> const in(20000, 1.0);
-      auto dropped = g.all_reduce(in.data(), out.data(), 20000, reduction::sum, {"all_reduce"});
-      throw dtm::argument_error("on all ranks");
-    }(), dtm::argument_error);
+    CHECK_THROWS_AS(
+        [&] {
+          std::vector<double> const in(20000, 1.0);
+          auto dropped = g.all_reduce(in.data(), out.data(), 20000, reduction::sum, {"all_reduce"});
+          throw dtm::argument_error("on all ranks");
+        }(),
+        dtm::argument_error);
     check_reductions<double>(g, 5);
   }
 }
@@ -250,15 +261,19 @@ TEST_CASE("the ledger has one entry for every operation, with the elements that 
 
   auto const& entries = mesh.ledger().entries;
   REQUIRE(entries.size() == 8);
-  CHECK((entries[0].operation == "all_reduce" && entries[0].axes == "cp0" && entries[0].tensor == "dz"));
-  CHECK((entries[0].line == line && std::string(entries[0].file).find("groups_test.cpp") != std::string::npos));
+  CHECK((entries[0].operation == "all_reduce" && entries[0].axes == "cp0" &&
+         entries[0].tensor == "dz"));
+  CHECK((entries[0].line == line &&
+         std::string(entries[0].file).find("groups_test.cpp") != std::string::npos));
   CHECK((entries[0].count == 6 * P && entries[0].bytes_per_element == 8));
   std::vector<std::int64_t> sent, self;
   for (auto const& e : entries) sent.push_back(e.sent_elements), self.push_back(e.self_elements);
   std::int64_t const others = P - 1;
-  CHECK(sent == std::vector<std::int64_t>{12 * others, 6 * others, 6 * others, 6 * others, 6 * others, P > 1 ? 6 : 0, 0, 0});
+  CHECK(sent == std::vector<std::int64_t>{12 * others, 6 * others, 6 * others, 6 * others,
+                                          6 * others, P > 1 ? 6 : 0, 0, 0});
   CHECK(self == std::vector<std::int64_t>{0, 0, 0, 6, 0, P > 1 ? 0 : 6, 6, 0});
-  CHECK(mesh.ledger().sent_bytes() == 8 * std::accumulate(sent.begin(), sent.end(), std::int64_t(0)));
+  CHECK(mesh.ledger().sent_bytes() ==
+        8 * std::accumulate(sent.begin(), sent.end(), std::int64_t(0)));
   CHECK(mesh.ledger().count("shift") == 2);
   mesh.ledger().clear();
   CHECK(mesh.ledger().entries.empty());
@@ -275,13 +290,16 @@ TEST_CASE("impossible arguments are refused before anybody waits") {
   CHECK_THROWS_AS(g.broadcast(x, 1, g.size(), {"broadcast"}), argument_error);
   CHECK_THROWS_AS(g.broadcast(x, 1, -1, {"broadcast"}), argument_error);
   CHECK_THROWS_AS(g.shift(x, x, 1, g.size(), 0, {"shift"}), argument_error);
-  if (g.size() > 1) CHECK_THROWS_AS(g.shift(x, x, 1, g.rank(), (g.rank() + 1) % g.size(), {"shift"}), argument_error);
+  if (g.size() > 1)
+    CHECK_THROWS_AS(g.shift(x, x, 1, g.rank(), (g.rank() + 1) % g.size(), {"shift"}),
+                    argument_error);
   std::vector<std::int64_t> const few(std::size_t(g.size() - 1), 0), ones(std::size_t(g.size()), 1);
   std::vector<std::int64_t> negative(std::size_t(g.size()), 0);
   negative.back() = -1;
   CHECK_THROWS_AS(g.all_to_all(x, few, x, ones, {"all_to_all"}), argument_error);
   CHECK_THROWS_AS(g.all_to_all(x, negative, x, negative, {"all_to_all"}), argument_error);
-  CHECK_THROWS_WITH(g.broadcast(x, 1, 99, {"broadcast"}), dtm::testing::contains("groups_test.cpp:"));
+  CHECK_THROWS_WITH(g.broadcast(x, 1, 99, {"broadcast"}),
+                    dtm::testing::contains("groups_test.cpp:"));
   check_all<double>(g, 2);
 }
 
@@ -291,7 +309,8 @@ TEST_CASE("the same bits in every run, and on all ranks") {
   auto& g = mesh.along(1);
   for (std::int64_t count : {1, 10, 1000, 30'000}) {
     std::vector<float> in, first(static_cast<std::size_t>(count)), again = first;
-    for (std::int64_t i = 0; i < count; ++i) in.push_back(std::sin(float(i) + 100.0f * float(fresh.rank())) * 1e3f);
+    for (std::int64_t i = 0; i < count; ++i)
+      in.push_back(std::sin(float(i) + 100.0f * float(fresh.rank())) * 1e3f);
     g.all_reduce(in.data(), first.data(), count, reduction::sum, {"all_reduce"}).wait();
     for (int run = 0; run < 5; ++run) {
       g.all_reduce(in.data(), again.data(), count, reduction::sum, {"all_reduce"}).wait();

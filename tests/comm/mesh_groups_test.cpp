@@ -11,7 +11,9 @@ using dtm::testing::contains;
 using dtm::testing::settings;
 
 namespace {
-std::vector<int> members_of(group& g) { return {g.members().begin(), g.members().end()}; }
+std::vector<int> members_of(group& g) {
+  return {g.members().begin(), g.members().end()};
+}
 }  // namespace
 
 TEST_CASE("ranks are row-major over the axes, the last axis fastest") {
@@ -20,7 +22,8 @@ TEST_CASE("ranks are row-major over the axes, the last axis fastest") {
     mesh_groups mesh(ranks, {"dp", "cp0", "cp1"}, {2, 2, 2});
     int const r = ranks.rank();
     CHECK((mesh.axes() == 3 && mesh.size(0) == 2 && mesh.name(2) == "cp1"));
-    CHECK((mesh.coordinate(0) == r / 4 && mesh.coordinate(1) == r / 2 % 2 && mesh.coordinate(2) == r % 2));
+    CHECK((mesh.coordinate(0) == r / 4 && mesh.coordinate(1) == r / 2 % 2 &&
+           mesh.coordinate(2) == r % 2));
     CHECK(members_of(mesh.along(1)) == std::vector<int>{r % 4, r % 4 + 4});
     CHECK(members_of(mesh.along(4)) == std::vector<int>{r / 2 * 2, r / 2 * 2 + 1});
     int const base = r / 2 % 2 * 2;
@@ -39,19 +42,22 @@ TEST_CASE("ranks are row-major over the axes, the last axis fastest") {
   mesh_groups line(ranks, {"dp", "cp0", "cp1"}, {1, ranks.size(), 1});
   CHECK((line.along(2).size() == ranks.size() && line.along(2).name() == "cp0"));
   CHECK((line.along(7).size() == ranks.size() && line.along(7).name() == "dp*cp0*cp1"));
-  CHECK((line.along(0).size() == 1 && line.along(5).size() == 1 && line.along(5).name() == "dp*cp1"));
+  CHECK(
+      (line.along(0).size() == 1 && line.along(5).size() == 1 && line.along(5).name() == "dp*cp1"));
   CHECK_THROWS_AS(line.along(8), dtm::argument_error);
 }
 
 TEST_CASE("a mesh that does not fit the ranks is an error with a remedy, on all ranks") {
   auto& ranks = dtm::testing::world();
   auto const n = std::to_string(ranks.size()), more = std::to_string(ranks.size() + 1);
-  CHECK_THROWS_WITH(mesh_groups(ranks, {"cp0"}, {ranks.size() + 1}),
-                    contains("mesh cp0=" + more + " has " + more + " places, but there are " + n + " ranks") &&
-                        contains("mpiexec -n " + more));
+  CHECK_THROWS_WITH(
+      mesh_groups(ranks, {"cp0"}, {ranks.size() + 1}),
+      contains("mesh cp0=" + more + " has " + more + " places, but there are " + n + " ranks") &&
+          contains("mpiexec -n " + more));
   CHECK_THROWS_AS(mesh_groups(ranks, {"cp0", "cp1"}, {0, ranks.size()}), dtm::mesh_error);
   CHECK_THROWS_AS(mesh_groups(ranks, {"cp0", "cp1"}, {ranks.size()}), dtm::mesh_error);
-  CHECK_THROWS_AS(mesh_groups(ranks, {"a", "b", "c"}, {1 << 30, 1 << 30, 1 << 30}), dtm::mesh_error);
+  CHECK_THROWS_AS(mesh_groups(ranks, {"a", "b", "c"}, {1 << 30, 1 << 30, 1 << 30}),
+                  dtm::mesh_error);
   mesh_groups fits(ranks, {"cp0"}, {ranks.size()});  // the world has not failed
   CHECK(fits.along(1).size() == ranks.size());
 }
@@ -63,8 +69,11 @@ TEST_CASE("ranks that want different meshes are told so, at every check level") 
     for (bool in_names : {true, false}) {
       auto const got = attempt(settings(level), [&](world& w) {
         bool const odd = w.rank() == n - 1;
-        if (in_names) mesh_groups mesh(w, {odd ? "cp1" : "cp0"}, {n});
-        else mesh_groups mesh(w, {"cp0", "cp1"}, odd ? std::vector<int>{1, n} : std::vector<int>{n, 1});
+        if (in_names)
+          mesh_groups mesh(w, {odd ? "cp1" : "cp0"}, {n});
+        else
+          mesh_groups mesh(w, {"cp0", "cp1"},
+                           odd ? std::vector<int>{1, n} : std::vector<int>{n, 1});
       });
       CAPTURE(got.text);
       CHECK(got.kind == failure_kind::mesh);

@@ -8,7 +8,9 @@ using namespace dtm::comm;
 using dtm::testing::contains;
 
 namespace {
-call where(unsigned line) { return {"all_reduce", "dz", 0xabc, {"include/dtm/modules/transition.hpp", line}}; }
+call where(unsigned line) {
+  return {"all_reduce", "dz", 0xabc, {"include/dtm/modules/transition.hpp", line}};
+}
 }  // namespace
 
 TEST_CASE("a signature reads like a call") {
@@ -41,11 +43,13 @@ TEST_CASE("every field of a signature changes its hash and is named where it dif
 }
 
 TEST_CASE("the table of a mismatch has the majority first") {
-  auto const a = make_signature(where(33), "cp0", 1, "fp32", 8, "sum"), b = make_signature(where(33), "cp0", 1, "fp32", 9, "sum");
+  auto const a = make_signature(where(33), "cp0", 1, "fp32", 8, "sum"),
+             b = make_signature(where(33), "cp0", 1, "fp32", 9, "sum");
   signature const all[] = {b, a, a};
   int const ranks[] = {0, 2, 4};
   auto const text = mismatch_table(all, ranks);
-  CHECK(text.find("ranks 2, 4: all_reduce #1 on cp0 of \"dz\", 8 x fp32") < text.find("rank 0: all_reduce"));
+  CHECK(text.find("ranks 2, 4: all_reduce #1 on cp0 of \"dz\", 8 x fp32") <
+        text.find("rank 0: all_reduce"));
   CHECK_THAT(text, contains("differs in: count"));
 }
 
@@ -84,10 +88,13 @@ TEST_CASE("environment variables are read strictly") {
 
 TEST_CASE("a deadline names the absent ranks and where the others are") {
   std::vector<std::optional<std::string>> answers{"waits in x", std::nullopt, std::nullopt};
-  auto const text = dtm::comm::detail::deadline_text(2, make_signature(where(33), "cp0", 12, "fp32", 8, "sum"), answers);
-  CHECK_THAT(text, contains("deadline of 2 s exceeded in all_reduce #12 on cp0") && contains("absent: ranks 1, 2 (") &&
-                       contains("rank 0 waits in x") && contains("transition.hpp:33"));
+  auto const text = dtm::comm::detail::deadline_text(
+      2, make_signature(where(33), "cp0", 12, "fp32", 8, "sum"), answers);
+  CHECK_THAT(text, contains("deadline of 2 s exceeded in all_reduce #12 on cp0") &&
+                       contains("absent: ranks 1, 2 (") && contains("rank 0 waits in x") &&
+                       contains("transition.hpp:33"));
   answers[1] = answers[2] = "waits in y";
-  CHECK_THAT(dtm::comm::detail::deadline_text(2, make_signature(where(33), "cp0", 12, "fp32", 8), answers),
-             contains("nobody is absent"));
+  CHECK_THAT(
+      dtm::comm::detail::deadline_text(2, make_signature(where(33), "cp0", 12, "fp32", 8), answers),
+      contains("nobody is absent"));
 }

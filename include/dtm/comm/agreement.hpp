@@ -1,6 +1,6 @@
 #pragma once
-// Agreements: values that are the same on every rank because one rank said so (law L9), and errors that are everyone's
-// because everyone asked. Both are collective over the world.
+// Agreements: values that are the same on every rank because one rank said so (law L9), and errors
+// that are everyone's because everyone asked. Both are collective over the world.
 
 #include <algorithm>
 #include <concepts>
@@ -16,7 +16,8 @@
 
 namespace dtm::comm {
 
-/// A run-time value that is the same on every rank. Only agree_on makes one, so a loop bound of this type cannot differ.
+/// A run-time value that is the same on every rank. Only agree_on makes one, so a loop bound of
+/// this type cannot differ.
 template <class T>
 class agreed {
  public:
@@ -33,7 +34,8 @@ class agreed {
 /// The value of `root`, on every rank.
 template <class T>
 agreed<T> agree_on(world& ranks, T value, int root = 0, call_site where = call_site::current()) {
-  static_assert(std::is_trivially_copyable_v<T>, "dtm comm: only trivially copyable values are agreed on");
+  static_assert(std::is_trivially_copyable_v<T>,
+                "dtm comm: only trivially copyable values are agreed on");
   if (root < 0 || root >= ranks.size())
     throw argument_error("agree_on: root " + std::to_string(root) + " is not one of " +
                          std::to_string(ranks.size()) + " ranks");
@@ -62,7 +64,8 @@ inline void share_failure(world& ranks, failure const& mine, call_site where) {
     if (mine.kind != failure_kind::none) throw_same(mine);
     return;
   }
-  std::int64_t const bad = mine.kind != failure_kind::none ? std::int64_t(ranks.size() - ranks.rank()) : 0;
+  std::int64_t const bad =
+      mine.kind != failure_kind::none ? std::int64_t(ranks.size() - ranks.rank()) : 0;
   auto const flags = all.gather<std::int64_t>(std::span(&bad, 1), what);
   if (std::count(flags.begin(), flags.end(), 0) == ranks.size()) return all.close(what);
 
@@ -75,8 +78,9 @@ inline void share_failure(world& ranks, failure const& mine, call_site where) {
     if (letters[std::size_t(r)].kind != failure_kind::none) failed.push_back(r);
   letter const& first = letters[std::size_t(failed.front())];
   bool const everywhere = int(failed.size()) == ranks.size() &&
-                          std::all_of(letters.begin(), letters.end(),
-                                      [&](letter const& l) { return std::strcmp(l.text, first.text) == 0; });
+                          std::all_of(letters.begin(), letters.end(), [&](letter const& l) {
+                            return std::strcmp(l.text, first.text) == 0;
+                          });
   std::string text = first.text;
   if (!everywhere) text += " (" + ranks_text(failed) + " of " + std::to_string(ranks.size()) + ")";
   throw_same({first.kind, failed.front(), text});
@@ -85,14 +89,17 @@ inline void share_failure(world& ranks, failure const& mine, call_site where) {
 }  // namespace detail
 
 /// If `ok` is false on any rank, all ranks throw dtm::error with the text of the lowest such rank.
-inline void agree(world& ranks, bool ok, std::string const& text, call_site where = call_site::current()) {
-  detail::share_failure(ranks, ok ? failure{} : failure{failure_kind::plain, ranks.rank(), text}, where);
+inline void agree(world& ranks, bool ok, std::string const& text,
+                  call_site where = call_site::current()) {
+  detail::share_failure(ranks, ok ? failure{} : failure{failure_kind::plain, ranks.rank(), text},
+                        where);
 }
 
-/// Runs `risky`, which may fail on one rank and must not communicate; all ranks then return, or all throw the same error
-/// of the lowest rank that failed. The world stays usable.
+/// Runs `risky`, which may fail on one rank and must not communicate; all ranks then return, or all
+/// throw the same error of the lowest rank that failed. The world stays usable.
 template <std::invocable F>
-auto agree(world& ranks, F&& risky, call_site where = call_site::current()) -> std::invoke_result_t<F> {
+auto agree(world& ranks, F&& risky, call_site where = call_site::current())
+    -> std::invoke_result_t<F> {
   using result = std::invoke_result_t<F>;
   failure mine;
   if constexpr (std::is_void_v<result>) {

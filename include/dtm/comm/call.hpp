@@ -1,6 +1,7 @@
 #pragma once
-// What every operation between ranks is told about its caller, and how much is checked. The same record feeds the
-// signature that ranks compare, the ledger that tests compare with contracts, and the text of every error.
+// What every operation between ranks is told about its caller, and how much is checked. The same
+// record feeds the signature that ranks compare, the ledger that tests compare with contracts, and
+// the text of every error.
 
 #include <dtm/core/errors.hpp>
 
@@ -12,14 +13,16 @@
 
 namespace dtm::comm {
 
-/// File and line of a caller; default arguments and default members of this type capture them. It stands in for
-/// std::source_location, which clang 14 does not have, and is made from one where there is one.
+/// File and line of a caller; default arguments and default members of this type capture them. It
+/// stands in for std::source_location, which clang 14 does not have, and is made from one where
+/// there is one.
 struct call_site {
   char const* file = "";
   unsigned line = 0;
 
   constexpr call_site() = default;
-  constexpr call_site(char const* file_name, unsigned line_number) : file(file_name), line(line_number) {}
+  constexpr call_site(char const* file_name, unsigned line_number)
+      : file(file_name), line(line_number) {}
 #ifdef __cpp_lib_source_location
   constexpr call_site(std::source_location where) : file(where.file_name()), line(where.line()) {}
 #endif
@@ -30,8 +33,8 @@ struct call_site {
   }
 };
 
-/// Who asks: the operation's name, the tensor or argument it moves, a hash of element type, global shape and
-/// layouts, and the place in the source. Ranks must agree on all of it (check level 2).
+/// Who asks: the operation's name, the tensor or argument it moves, a hash of element type, global
+/// shape and layouts, and the place in the source. Ranks must agree on all of it (check level 2).
 struct call {
   char const* operation = "";
   char const* tensor = "";
@@ -45,8 +48,8 @@ constexpr char const* name(reduction how) {
   return how == reduction::sum ? "sum" : how == reduction::max ? "max" : "min";
 }
 
-/// 0: nothing. 1: local arguments. 2: every operation first compares signatures over its ranks, and receive buffers
-/// are NaN until data arrives. 3: replicated results are compared bit for bit.
+/// 0: nothing. 1: local arguments. 2: every operation first compares signatures over its ranks, and
+/// receive buffers are NaN until data arrives. 3: replicated results are compared bit for bit.
 enum class check_level : int { none = 0, cheap = 1, signatures = 2, data = 3 };
 
 struct options {
@@ -72,7 +75,8 @@ struct options {
     double const value = std::strtod(text, &end);
     if (*end != '\0' || !(value >= 0 && value <= largest))
       throw argument_error(std::string("environment variable ") + variable + " is \"" + text +
-                           "\"; a number from 0 to " + std::to_string(std::int64_t(largest)) + " is expected");
+                           "\"; a number from 0 to " + std::to_string(std::int64_t(largest)) +
+                           " is expected");
     return value;
   }
 };

@@ -1,6 +1,6 @@
 #pragma once
-// A channel is one communicator and the ranks behind it, with the checks that every operation on it goes through.
-// Groups are built on channels; several groups with the same ranks share one.
+// A channel is one communicator and the ranks behind it, with the checks that every operation on it
+// goes through. Groups are built on channels; several groups with the same ranks share one.
 
 #include <algorithm>
 #include <cstdint>
@@ -16,10 +16,16 @@ namespace dtm::comm {
 
 class channel {
  public:
-  /// Takes over `comm` unless it is borrowed or MPI_COMM_NULL (a single rank needs none). `members` are ranks of the
-  /// world, in the order of the channel.
-  channel(control& ranks, options const& settings, MPI_Comm comm, bool owned, std::vector<int> members, int rank)
-      : ranks_(ranks), settings_(settings), comm_(comm), owned_(owned), members_(std::move(members)), rank_(rank) {
+  /// Takes over `comm` unless it is borrowed or MPI_COMM_NULL (a single rank needs none). `members`
+  /// are ranks of the world, in the order of the channel.
+  channel(control& ranks, options const& settings, MPI_Comm comm, bool owned,
+          std::vector<int> members, int rank)
+      : ranks_(ranks),
+        settings_(settings),
+        comm_(comm),
+        owned_(owned),
+        members_(std::move(members)),
+        rank_(rank) {
     if (comm_ != MPI_COMM_NULL) MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN);
   }
   channel(channel const&) = delete;
@@ -27,7 +33,8 @@ class channel {
 
   /// After a failure the communicator is abandoned: messages for it may still be under way.
   ~channel() {
-    if (owned_ && comm_ != MPI_COMM_NULL && !ranks_.failed() && mpi::is_running()) MPI_Comm_free(&comm_);
+    if (owned_ && comm_ != MPI_COMM_NULL && !ranks_.failed() && mpi::is_running())
+      MPI_Comm_free(&comm_);
   }
 
   int rank() const { return rank_; }
@@ -37,7 +44,8 @@ class channel {
   check_level level() const { return settings_.level; }
   bool checks(check_level level) const { return settings_.level >= level && size() > 1; }
 
-  /// Opens an operation: refuses when the world has failed, numbers it, and at level 2 compares its signature.
+  /// Opens an operation: refuses when the world has failed, numbers it, and at level 2 compares its
+  /// signature.
   signature open(call const& who, std::string_view group, char const* element, std::int64_t count,
                  char const* reduction = "", int root = -1) {
     ranks_.serve();
@@ -61,14 +69,18 @@ class channel {
     throw error("dtm comm: a failure that was declared is not known");
   }
 
-  // ---- small exchanges between the ranks of the channel, for checks and agreements ----------------------
+  // ---- small exchanges between the ranks of the channel, for checks and agreements
+  // ----------------------
   /// True iff `value` (not negative) is the same on all ranks.
   bool same_everywhere(std::int64_t value, signature const& what) {
-    auto largest = exchange<std::int64_t>(2, [&](std::int64_t* data) {
-      data[0] = value;
-      data[1] = -value;
-      return mpi::all_reduce(data, 2, mpi::datatype_of<std::int64_t>(), reduction::max, comm_);
-    }, what);
+    auto largest = exchange<std::int64_t>(
+        2,
+        [&](std::int64_t* data) {
+          data[0] = value;
+          data[1] = -value;
+          return mpi::all_reduce(data, 2, mpi::datatype_of<std::int64_t>(), reduction::max, comm_);
+        },
+        what);
     return largest[0] == -largest[1];
   }
 
@@ -76,19 +88,25 @@ class channel {
   template <class T>
   std::vector<T> gather(std::span<T const> mine, signature const& what) {
     if (size() == 1) return {mine.begin(), mine.end()};
-    return exchange<T>(mine.size() * members_.size(), [&](T* data) {
-      std::copy(mine.begin(), mine.end(), data + std::size_t(rank_) * mine.size());
-      return mpi::all_gather(data, std::int64_t(mine.size()), mpi::datatype_of<T>(), comm_);
-    }, what);
+    return exchange<T>(
+        mine.size() * members_.size(),
+        [&](T* data) {
+          std::copy(mine.begin(), mine.end(), data + std::size_t(rank_) * mine.size());
+          return mpi::all_gather(data, std::int64_t(mine.size()), mpi::datatype_of<T>(), comm_);
+        },
+        what);
   }
 
-  /// Check level 3: `bytes` at `data` are the same on all ranks, or replication_error names those that differ.
+  /// Check level 3: `bytes` at `data` are the same on all ranks, or replication_error names those
+  /// that differ.
   void check_replicas(void const* data, std::size_t bytes, signature const& what) {
     std::int64_t const mine = hash_bytes(data, bytes);
     if (same_everywhere(mine, what)) return;
     auto const hashes = gather<std::int64_t>(std::span(&mine, 1), what);
     std::vector<int> minority;
-    auto const occurrences = [&](std::int64_t h) { return std::count(hashes.begin(), hashes.end(), h); };
+    auto const occurrences = [&](std::int64_t h) {
+      return std::count(hashes.begin(), hashes.end(), h);
+    };
     auto const usual = *std::max_element(hashes.begin(), hashes.end(), [&](auto a, auto b) {
       return occurrences(a) < occurrences(b);
     });

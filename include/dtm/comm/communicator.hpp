@@ -1,6 +1,6 @@
 #pragma once
-// What typed collectives ask of the ranks along some mesh axes. `group` models it with MPI; other transports and the
-// planner, which moves nothing, model it too.
+// What typed collectives ask of the ranks along some mesh axes. `group` models it with MPI; other
+// transports and the planner, which moves nothing, model it too.
 
 #include <concepts>
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace dtm::comm {
 
 template <class G, class T = float>
 concept communicator = requires(G& group, T const* in, T* out, std::int64_t count,
-                                std::span<std::int64_t const> counts, int rank, reduction how, call who) {
+                                std::span<std::int64_t const> counts, int rank, reduction how,
+                                call who) {
   { std::as_const(group).rank() } -> std::same_as<int>;
   { std::as_const(group).size() } -> std::same_as<int>;
   { std::as_const(group).name() } -> std::convertible_to<std::string_view>;

@@ -1,7 +1,7 @@
 #pragma once
-// The control plane of a world: a communicator of its own over which ranks tell each other that they failed, ask where
-// the others are, and answer. No payload ever travels here, so it works while an operation hangs.
-// A world fails once: the first notice decides what every rank throws.
+// The control plane of a world: a communicator of its own over which ranks tell each other that
+// they failed, ask where the others are, and answer. No payload ever travels here, so it works
+// while an operation hangs. A world fails once: the first notice decides what every rank throws.
 
 #include <mpi.h>
 
@@ -31,8 +31,8 @@ inline double seconds_since(clock::time_point start) {
   return std::chrono::duration<double>(clock::now() - start).count();
 }
 
-/// How a waiting rank spends its time: yields at first, then sleeps. With more ranks than cores this is what lets the
-/// others run.
+/// How a waiting rank spends its time: yields at first, then sleeps. With more ranks than cores
+/// this is what lets the others run.
 class patience {
  public:
   void pause() {
@@ -66,7 +66,8 @@ class control {
   MPI_Comm native() const { return comm_; }
   std::optional<failure> const& failed() const { return failure_; }
 
-  // ---- what this rank is doing, for those who ask -------------------------------------------------------
+  // ---- what this rank is doing, for those who ask
+  // -------------------------------------------------------
   void enter(signature const& what) {
     current_ = what;
     since_ = clock::now();
@@ -85,7 +86,8 @@ class control {
     return text + "; completed before: " + (completed_ ? describe(*completed_) : "nothing");
   }
 
-  // ---- messages -----------------------------------------------------------------------------------------
+  // ---- messages
+  // -----------------------------------------------------------------------------------------
   /// Records the failure of this world and tells every peer, once. Later calls do nothing.
   void declare(failure f) noexcept {
     if (failure_) return;
@@ -93,7 +95,8 @@ class control {
       failure_ = std::move(f);
       if (!mpi::is_running()) return;
       for (int peer = 0; peer < size_; ++peer)
-        if (peer != rank_) send(peer, notice, std::int32_t(failure_->kind), failure_->rank, failure_->text);
+        if (peer != rank_)
+          send(peer, notice, std::int32_t(failure_->kind), failure_->rank, failure_->text);
       push_out();
     } catch (...) {  // out of memory or MPI is broken: peers end by their deadline
     }
@@ -105,32 +108,39 @@ class control {
     for (auto tag : {notice, question}) {
       message m;
       while (receive(tag, m)) {
-        if (tag == question) send(m.sender, answer, 0, rank_, where());
-        else if (!failure_) failure_ = failure{failure_kind(m.kind), m.rank, m.text};
+        if (tag == question)
+          send(m.sender, answer, 0, rank_, where());
+        else if (!failure_)
+          failure_ = failure{failure_kind(m.kind), m.rank, m.text};
       }
     }
   }
 
-  /// Throws what a failed world throws: the same error as on the other ranks where all of them are concerned
-  /// (mismatch, deadline, replication), peer_failed otherwise. `doing` says what this rank wanted, may be empty.
+  /// Throws what a failed world throws: the same error as on the other ranks where all of them are
+  /// concerned (mismatch, deadline, replication), peer_failed otherwise. `doing` says what this
+  /// rank wanted, may be empty.
   void throw_if_failed(std::string_view doing = {}) const {
     if (!failure_) return;
     switch (failure_->kind) {
       case failure_kind::mesh:
       case failure_kind::mismatch:
       case failure_kind::deadline:
-      case failure_kind::replication: throw_same(*failure_);
-      default: break;
+      case failure_kind::replication:
+        throw_same(*failure_);
+      default:
+        break;
     }
-    std::string text = failure_->rank == rank_ ? "this rank (" + std::to_string(rank_) + ") has failed: "
-                                               : "rank " + std::to_string(failure_->rank) + " failed: ";
+    std::string text = failure_->rank == rank_
+                           ? "this rank (" + std::to_string(rank_) + ") has failed: "
+                           : "rank " + std::to_string(failure_->rank) + " failed: ";
     text += failure_->text;
-    if (!doing.empty()) text += "\n  rank " + std::to_string(rank_) + " stopped in " + std::string(doing);
+    if (!doing.empty())
+      text += "\n  rank " + std::to_string(rank_) + " stopped in " + std::string(doing);
     throw peer_failed(failure_->rank, text);
   }
 
-  /// Asks every peer where it is. The answers of those who gave one within the time; silent ranks stay empty.
-  /// Ends early when a notice arrives.
+  /// Asks every peer where it is. The answers of those who gave one within the time; silent ranks
+  /// stay empty. Ends early when a notice arrives.
   std::vector<std::optional<std::string>> ask_everyone(double seconds) {
     std::vector<std::optional<std::string>> answers(std::size_t(size_), std::nullopt);
     answers[std::size_t(rank_)] = where();
@@ -173,25 +183,30 @@ class control {
     m->content.sender = rank_;
     text = text.substr(0, sizeof m->content.text - 1);
     std::memcpy(m->content.text, text.data(), text.size());
-    mpi::check(MPI_Isend(&m->content, int(sizeof(message)), MPI_BYTE, to, tag, comm_, &m->request), "control send");
+    mpi::check(MPI_Isend(&m->content, int(sizeof(message)), MPI_BYTE, to, tag, comm_, &m->request),
+               "control send");
     outgoing_.push_back(std::move(m));
   }
 
-  /// A message of this kind, if one has arrived. The receive of a message that was matched before cannot wait for
-  /// anyone's decision, only for its bytes.
+  /// A message of this kind, if one has arrived. The receive of a message that was matched before
+  /// cannot wait for anyone's decision, only for its bytes.
   bool receive(tag tag, message& m) {
     int arrived = 0;
     MPI_Message matched;
     MPI_Status status;
-    mpi::check(MPI_Improbe(MPI_ANY_SOURCE, tag, comm_, &arrived, &matched, &status), "control probe");
+    mpi::check(MPI_Improbe(MPI_ANY_SOURCE, tag, comm_, &arrived, &matched, &status),
+               "control probe");
     if (!arrived) return false;
     MPI_Request request;
-    mpi::check(MPI_Imrecv(&m, int(sizeof(message)), MPI_BYTE, &matched, &request), "control receive");
-    for (int done = 0; !done;) mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "control receive");
+    mpi::check(MPI_Imrecv(&m, int(sizeof(message)), MPI_BYTE, &matched, &request),
+               "control receive");
+    for (int done = 0; !done;)
+      mpi::check(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "control receive");
     return true;
   }
 
-  /// Takes in the notices of those who failed as well, so that MPI does not report them as lost at its end.
+  /// Takes in the notices of those who failed as well, so that MPI does not report them as lost at
+  /// its end.
   void drain() noexcept {
     try {
       serve();
@@ -206,7 +221,8 @@ class control {
     });
   }
 
-  /// Gives small messages the progress they need to leave this process, which may not call MPI again for long.
+  /// Gives small messages the progress they need to leave this process, which may not call MPI
+  /// again for long.
   void push_out() {
     auto const start = clock::now();
     patience patience;

@@ -1,5 +1,6 @@
 #pragma once
-// A failure as it travels between ranks: which error, whose, and its words; and back into the same typed exception.
+// A failure as it travels between ranks: which error, whose, and its words; and back into the same
+// typed exception.
 
 #include <dtm/core/errors.hpp>
 
@@ -10,7 +11,16 @@
 namespace dtm::comm {
 
 enum class failure_kind : std::int32_t {
-  none, plain, layout, mesh, mismatch, deadline, peer, replication, file, argument
+  none,
+  plain,
+  layout,
+  mesh,
+  mismatch,
+  deadline,
+  peer,
+  replication,
+  file,
+  argument
 };
 
 struct failure {
@@ -46,15 +56,24 @@ inline failure current_failure(int rank) {
 /// The same error on a rank that only heard of it.
 [[noreturn]] inline void throw_same(failure const& f) {
   switch (f.kind) {
-    case failure_kind::layout: throw layout_error(f.text);
-    case failure_kind::mesh: throw mesh_error(f.text);
-    case failure_kind::mismatch: throw collective_mismatch(f.text);
-    case failure_kind::deadline: throw deadline_exceeded(f.text);
-    case failure_kind::peer: throw peer_failed(f.rank, f.text);
-    case failure_kind::replication: throw replication_error(f.text);
-    case failure_kind::file: throw file_error(f.text);
-    case failure_kind::argument: throw argument_error(f.text);
-    default: throw error(f.text);
+    case failure_kind::layout:
+      throw layout_error(f.text);
+    case failure_kind::mesh:
+      throw mesh_error(f.text);
+    case failure_kind::mismatch:
+      throw collective_mismatch(f.text);
+    case failure_kind::deadline:
+      throw deadline_exceeded(f.text);
+    case failure_kind::peer:
+      throw peer_failed(f.rank, f.text);
+    case failure_kind::replication:
+      throw replication_error(f.text);
+    case failure_kind::file:
+      throw file_error(f.text);
+    case failure_kind::argument:
+      throw argument_error(f.text);
+    default:
+      throw error(f.text);
   }
 }
 

@@ -1,9 +1,10 @@
 #pragma once
-// The ranks that take part in an operation: one mesh axis, several, or all. Every operation is collective over the group,
-// begins without waiting (from check level 2 on it first compares signatures) and is complete when `wait` has returned.
+// The ranks that take part in an operation: one mesh axis, several, or all. Every operation is
+// collective over the group, begins without waiting (from check level 2 on it first compares
+// signatures) and is complete when `wait` has returned.
 //
-// Memory: `in` is copied when the operation begins, `out` is written when the wait succeeds. So a failure of a peer never
-// leaves MPI with pointers into memory that the unwinding stack has freed.
+// Memory: `in` is copied when the operation begins, `out` is written when the wait succeeds. So a
+// failure of a peer never leaves MPI with pointers into memory that the unwinding stack has freed.
 // Counts are 64-bit and count elements. A group of one copies and does not call MPI.
 
 #include <cstdint>
@@ -46,13 +47,15 @@ class group {
     return begin_all_gather(in, out, count, mpi::datatype_of<T>(), who);
   }
 
-  /// out = this rank's block of the sum over the ranks of in; `count` is the length of out, in has count * size().
+  /// out = this rank's block of the sum over the ranks of in; `count` is the length of out, in has
+  /// count * size().
   template <class T>
   pending reduce_scatter(T const* in, T* out, std::int64_t count, reduction how, call who) {
     return begin_reduce_scatter(in, out, count, summable<T>(), how, who);
   }
 
-  /// Block r of `in` goes to rank r, block r of `out` comes from it; blocks are packed back to back in rank order.
+  /// Block r of `in` goes to rank r, block r of `out` comes from it; blocks are packed back to back
+  /// in rank order.
   template <class T>
   pending all_to_all(T const* in, std::span<std::int64_t const> send_counts, T* out,
                      std::span<std::int64_t const> receive_counts, call who) {
@@ -65,8 +68,8 @@ class group {
     return begin_broadcast(data, count, mpi::datatype_of<T>(), root, who);
   }
 
-  /// Sends to rank `to` of the group and receives from rank `from`; every rank takes part, as in a ring. to == rank()
-  /// iff from == rank(): a copy.
+  /// Sends to rank `to` of the group and receives from rank `from`; every rank takes part, as in a
+  /// ring. to == rank() iff from == rank(): a copy.
   template <class T>
   pending shift(T const* in, T* out, std::int64_t count, int to, int from, call who) {
     return begin_shift(in, out, count, mpi::datatype_of<T>(), to, from, who);
@@ -79,19 +82,25 @@ class group {
 
   template <class T>
   static mpi::datatype summable() {
-    static_assert(sizeof(T) != 2, "dtm comm: 16-bit elements are storage; convert to float before reducing over ranks");
+    static_assert(
+        sizeof(T) != 2,
+        "dtm comm: 16-bit elements are storage; convert to float before reducing over ranks");
     static_assert(std::is_arithmetic_v<T>, "dtm comm: only numbers are reduced over ranks");
     return mpi::datatype_of<T>();
   }
 
-  pending begin_all_reduce(void const* in, void* out, std::int64_t count, mpi::datatype type, reduction how, call who);
-  pending begin_all_gather(void const* in, void* out, std::int64_t count, mpi::datatype type, call who);
-  pending begin_reduce_scatter(void const* in, void* out, std::int64_t count, mpi::datatype type, reduction how,
-                               call who);
+  pending begin_all_reduce(void const* in, void* out, std::int64_t count, mpi::datatype type,
+                           reduction how, call who);
+  pending begin_all_gather(void const* in, void* out, std::int64_t count, mpi::datatype type,
+                           call who);
+  pending begin_reduce_scatter(void const* in, void* out, std::int64_t count, mpi::datatype type,
+                               reduction how, call who);
   pending begin_all_to_all(void const* in, std::span<std::int64_t const> send_counts, void* out,
-                           std::span<std::int64_t const> receive_counts, mpi::datatype type, call who);
+                           std::span<std::int64_t const> receive_counts, mpi::datatype type,
+                           call who);
   pending begin_broadcast(void* data, std::int64_t count, mpi::datatype type, int root, call who);
-  pending begin_shift(void const* in, void* out, std::int64_t count, mpi::datatype type, int to, int from, call who);
+  pending begin_shift(void const* in, void* out, std::int64_t count, mpi::datatype type, int to,
+                      int from, call who);
 
   MPI_Comm native() const { return channel_->native(); }
 
@@ -104,33 +113,38 @@ class group {
   }
 
   [[noreturn]] void refuse(call const& who, std::string const& why) const {
-    throw argument_error(std::string(who.operation) + " on " + name_ + ", called at " + who.where.file + ":" +
-                         std::to_string(who.where.line) + ": " + why);
+    throw argument_error(std::string(who.operation) + " on " + name_ + ", called at " +
+                         who.where.file + ":" + std::to_string(who.where.line) + ": " + why);
   }
   void require_count(call const& who, std::int64_t count) const {
     if (count < 0) refuse(who, "count " + std::to_string(count) + " is negative");
   }
   void require_rank(call const& who, char const* what, int rank) const {
     if (rank < 0 || rank >= size())
-      refuse(who, std::string(what) + " " + std::to_string(rank) + " is not a rank of this group of " +
-                      std::to_string(size()));
+      refuse(who, std::string(what) + " " + std::to_string(rank) +
+                      " is not a rank of this group of " + std::to_string(size()));
   }
 
-  void record(call const& who, mpi::datatype const& type, std::int64_t count, std::int64_t sent, std::int64_t self = 0) {
-    book_.entries.push_back({who.operation, name_, who.tensor, count, type.bytes, sent, self, who.where.file,
-                             who.where.line});
+  void record(call const& who, mpi::datatype const& type, std::int64_t count, std::int64_t sent,
+              std::int64_t self = 0) {
+    book_.entries.push_back({who.operation, name_, who.tensor, count, type.bytes, sent, self,
+                             who.where.file, who.where.line});
   }
 
   static std::size_t bytes(std::int64_t count, mpi::datatype const& type) {
     return std::size_t(mpi::checked_product(count, type.bytes, "bytes of"));
   }
-  static std::unique_ptr<std::byte[]> fresh(std::size_t bytes) { return std::make_unique_for_overwrite<std::byte[]>(bytes); }
+  static std::unique_ptr<std::byte[]> fresh(std::size_t bytes) {
+    return std::make_unique_for_overwrite<std::byte[]>(bytes);
+  }
   static void copy(void* to, void const* from, std::size_t bytes) {
     if (bytes > 0 && to != from) std::memmove(to, from, bytes);
   }
-  /// All bits set are a NaN for every floating type: whoever reads before the data is there will see it.
+  /// All bits set are a NaN for every floating type: whoever reads before the data is there will
+  /// see it.
   void spoil(void* out, void const* in, std::size_t bytes) const {
-    if (channel_->checks(check_level::signatures) && bytes > 0 && out != in) std::memset(out, 0xff, bytes);
+    if (channel_->checks(check_level::signatures) && bytes > 0 && out != in)
+      std::memset(out, 0xff, bytes);
   }
 
   /// A group of one: the result is there at once.
@@ -140,10 +154,12 @@ class group {
     return pending();
   }
   /// The result goes to `out` and is compared over the ranks when it is replicated.
-  static pending deliver(std::shared_ptr<operation> op, void* out, std::size_t bytes, bool replicated) {
+  static pending deliver(std::shared_ptr<operation> op, void* out, std::size_t bytes,
+                         bool replicated) {
     op->finish = [out, bytes, replicated](operation& done) {
       copy(out, done.received.get(), bytes);
-      if (replicated && done.ranks->checks(check_level::data)) done.ranks->check_replicas(out, bytes, done.what);
+      if (replicated && done.ranks->checks(check_level::data))
+        done.ranks->check_replicas(out, bytes, done.what);
     };
     return pending(std::move(op));
   }
@@ -157,8 +173,8 @@ class group {
   ledger& book_;
 };
 
-inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t count, mpi::datatype type,
-                                       reduction how, call who) {
+inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t count,
+                                       mpi::datatype type, reduction how, call who) {
   require_count(who, count);
   auto op = open(who, type, count, comm::name(how));
   auto const size_in_bytes = bytes(count, type);
@@ -171,7 +187,8 @@ inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t c
   return deliver(std::move(op), out, size_in_bytes, true);
 }
 
-inline pending group::begin_all_gather(void const* in, void* out, std::int64_t count, mpi::datatype type, call who) {
+inline pending group::begin_all_gather(void const* in, void* out, std::int64_t count,
+                                       mpi::datatype type, call who) {
   require_count(who, count);
   auto op = open(who, type, count);
   auto const block = bytes(count, type);
@@ -185,8 +202,8 @@ inline pending group::begin_all_gather(void const* in, void* out, std::int64_t c
   return deliver(std::move(op), out, total, true);
 }
 
-inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64_t count, mpi::datatype type,
-                                           reduction how, call who) {
+inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64_t count,
+                                           mpi::datatype type, reduction how, call who) {
   require_count(who, count);
   auto op = open(who, type, count, comm::name(how));
   auto const block = bytes(count, type);
@@ -197,11 +214,13 @@ inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64
   op->received = fresh(block);
   copy(op->sent.get(), in, total);
   spoil(out, in, block);
-  op->requests = {mpi::reduce_scatter(op->sent.get(), op->received.get(), count, type, how, native())};
+  op->requests = {
+      mpi::reduce_scatter(op->sent.get(), op->received.get(), count, type, how, native())};
   return deliver(std::move(op), out, block, false);
 }
 
-inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datatype type, int root, call who) {
+inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datatype type, int root,
+                                      call who) {
   require_rank(who, "root", root);
   require_count(who, count);
   auto op = open(who, type, count, "", root);
@@ -209,19 +228,21 @@ inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datat
   record(who, type, count, count / size() * (size() - 1) + count % size() * (size() - 1) / size());
   if (size() == 1) return local(*op, data, data, size_in_bytes);
   op->received = fresh(size_in_bytes);
-  if (rank() == root) copy(op->received.get(), data, size_in_bytes);
-  else spoil(data, nullptr, size_in_bytes);
+  if (rank() == root)
+    copy(op->received.get(), data, size_in_bytes);
+  else
+    spoil(data, nullptr, size_in_bytes);
   op->requests = {mpi::broadcast(op->received.get(), count, type, root, native())};
   return deliver(std::move(op), data, size_in_bytes, true);
 }
 
-inline pending group::begin_shift(void const* in, void* out, std::int64_t count, mpi::datatype type, int to, int from,
-                                  call who) {
+inline pending group::begin_shift(void const* in, void* out, std::int64_t count, mpi::datatype type,
+                                  int to, int from, call who) {
   require_rank(who, "destination", to);
   require_rank(who, "source", from);
   if ((to == rank()) != (from == rank()))
-    refuse(who, "a rank that sends to itself receives from itself; to " + std::to_string(to) + ", from " +
-                    std::to_string(from));
+    refuse(who, "a rank that sends to itself receives from itself; to " + std::to_string(to) +
+                    ", from " + std::to_string(from));
   require_count(who, count);
   auto op = open(who, type, count);
   auto const size_in_bytes = bytes(count, type);
@@ -239,20 +260,22 @@ inline pending group::begin_shift(void const* in, void* out, std::int64_t count,
   return deliver(std::move(op), out, size_in_bytes, false);
 }
 
-inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t const> send_counts, void* out,
-                                       std::span<std::int64_t const> receive_counts, mpi::datatype type, call who) {
+inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t const> send_counts,
+                                       void* out, std::span<std::int64_t const> receive_counts,
+                                       mpi::datatype type, call who) {
   std::size_t const ranks = std::size_t(size()), me = std::size_t(rank());
   if (send_counts.size() != ranks || receive_counts.size() != ranks)
     refuse(who, "as many counts as ranks are needed: " + std::to_string(ranks) + ", but " +
-                    std::to_string(send_counts.size()) + " to send and " + std::to_string(receive_counts.size()) +
-                    " to receive");
+                    std::to_string(send_counts.size()) + " to send and " +
+                    std::to_string(receive_counts.size()) + " to receive");
   if (send_counts[me] != receive_counts[me])
     refuse(who, "sends " + std::to_string(send_counts[me]) + " elements to itself but receives " +
                     std::to_string(receive_counts[me]));
   auto const send_offsets = mpi::packed_offsets(send_counts);
   auto const receive_offsets = mpi::packed_offsets(receive_counts);
   auto op = open(who, type, -1);
-  if (channel_->checks(check_level::signatures)) compare_block_counts(*op, send_counts, receive_counts);
+  if (channel_->checks(check_level::signatures))
+    compare_block_counts(*op, send_counts, receive_counts);
   record(who, type, send_offsets.back(), send_offsets.back() - send_counts[me], send_counts[me]);
   auto const own = bytes(send_counts[me], type);
   auto const* const own_in = static_cast<std::byte const*>(in) + bytes(send_offsets[me], type);
@@ -260,17 +283,19 @@ inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t co
   if (ranks == 1) return local(*op, out, in, own);
 
   // what stays at home is copied here; MPI moves the rest
-  auto const sent_bytes = bytes(send_offsets.back(), type), received_bytes = bytes(receive_offsets.back(), type);
+  auto const sent_bytes = bytes(send_offsets.back(), type),
+             received_bytes = bytes(receive_offsets.back(), type);
   op->sent = fresh(sent_bytes);
   op->received = fresh(received_bytes);
   copy(op->sent.get(), in, sent_bytes);
   copy(op->received.get() + own_at, own_in, own);
   spoil(out, in, received_bytes);
-  auto blocks = std::make_shared<std::pair<mpi::blocks, mpi::blocks>>(mpi::blocks(send_counts, type),
-                                                                      mpi::blocks(receive_counts, type));
+  auto blocks = std::make_shared<std::pair<mpi::blocks, mpi::blocks>>(
+      mpi::blocks(send_counts, type), mpi::blocks(receive_counts, type));
   blocks->first.counts[me] = blocks->second.counts[me] = 0;
   op->arguments = blocks;
-  op->requests = {mpi::all_to_all(op->sent.get(), blocks->first, op->received.get(), blocks->second, type, native())};
+  op->requests = {mpi::all_to_all(op->sent.get(), blocks->first, op->received.get(), blocks->second,
+                                  type, native())};
   return deliver(std::move(op), out, received_bytes, false);
 }
 
@@ -282,8 +307,10 @@ inline pending group::barrier(call who) {
   return pending(std::move(op));
 }
 
-// ---- check level 2: what a signature cannot hold, because it differs between ranks by design ----------
-inline void group::compare_block_counts(operation const& op, std::span<std::int64_t const> send_counts,
+// ---- check level 2: what a signature cannot hold, because it differs between ranks by design
+// ----------
+inline void group::compare_block_counts(operation const& op,
+                                        std::span<std::int64_t const> send_counts,
                                         std::span<std::int64_t const> receive_counts) {
   std::vector<std::int64_t> mine(send_counts.begin(), send_counts.end());
   mine.insert(mine.end(), receive_counts.begin(), receive_counts.end());
@@ -295,12 +322,14 @@ inline void group::compare_block_counts(operation const& op, std::span<std::int6
     for (std::size_t to = 0; to < ranks; ++to) {
       auto const sent = all[from * 2 * ranks + to], expected = all[to * 2 * ranks + ranks + from];
       if (sent != expected && ++wrong <= 8)
-        text += "\n  rank " + std::to_string(members()[from]) + " sends " + std::to_string(sent) + " elements to rank " +
-                std::to_string(members()[to]) + ", which expects " + std::to_string(expected);
+        text += "\n  rank " + std::to_string(members()[from]) + " sends " + std::to_string(sent) +
+                " elements to rank " + std::to_string(members()[to]) + ", which expects " +
+                std::to_string(expected);
     }
   if (wrong > 8) text += "\n  and " + std::to_string(wrong - 8) + " more pairs";
-  if (wrong > 0) channel_->fail(failure_kind::mismatch, "collective mismatch: the counts of " + describe(op.what) +
-                                                            " do not fit together" + text);
+  if (wrong > 0)
+    channel_->fail(failure_kind::mismatch, "collective mismatch: the counts of " +
+                                               describe(op.what) + " do not fit together" + text);
 }
 
 inline void group::compare_partners(operation const& op, int to, int from) {
@@ -310,11 +339,13 @@ inline void group::compare_partners(operation const& op, int to, int from) {
   for (std::size_t r = 0; r < all.size() / 2; ++r) {
     auto const target = std::size_t(all[2 * r]);
     if (all[2 * target + 1] != int(r))
-      text += "\n  rank " + std::to_string(members()[r]) + " sends to rank " + std::to_string(members()[target]) +
-              ", which waits for rank " + std::to_string(members()[std::size_t(all[2 * target + 1])]);
+      text += "\n  rank " + std::to_string(members()[r]) + " sends to rank " +
+              std::to_string(members()[target]) + ", which waits for rank " +
+              std::to_string(members()[std::size_t(all[2 * target + 1])]);
   }
-  if (!text.empty()) channel_->fail(failure_kind::mismatch, "collective mismatch: the partners of " +
-                                                                describe(op.what) + " do not fit together" + text);
+  if (!text.empty())
+    channel_->fail(failure_kind::mismatch, "collective mismatch: the partners of " +
+                                               describe(op.what) + " do not fit together" + text);
 }
 
 }  // namespace dtm::comm

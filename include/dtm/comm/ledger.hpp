@@ -1,6 +1,6 @@
 #pragma once
-// The ledger of a mesh: one entry for every operation, in order. Tests compare it with the contract of a module and with
-// the formulas of the communication volume.
+// The ledger of a mesh: one entry for every operation, in order. Tests compare it with the contract
+// of a module and with the formulas of the communication volume.
 
 #include <cstdint>
 #include <string>
@@ -11,13 +11,14 @@ namespace dtm::comm {
 
 struct ledger {
   struct entry {
-    std::string operation;            // "all_to_all"
-    std::string axes;                 // "cp0*cp1"
-    std::string tensor;               // as the caller named it, may be empty
-    std::int64_t count;               // what the caller passed; the elements given, for all_to_all
+    std::string operation;  // "all_to_all"
+    std::string axes;       // "cp0*cp1"
+    std::string tensor;     // as the caller named it, may be empty
+    std::int64_t count;     // what the caller passed; the elements given, for all_to_all
     std::int64_t bytes_per_element;
-    std::int64_t sent_elements;       // leave this rank; for all_reduce and broadcast the mean over ranks
-    std::int64_t self_elements;       // of an all_to_all or shift: stay here
+    std::int64_t
+        sent_elements;  // leave this rank; for all_reduce and broadcast the mean over ranks
+    std::int64_t self_elements;  // of an all_to_all or shift: stay here
     char const* file;
     unsigned line;
 

@@ -1,10 +1,11 @@
 #pragma once
-// The groups of a mesh: one for every set of axes, made once and collectively. Ranks are numbered row-major over the
-// axes, the last axis fastest.
+// The groups of a mesh: one for every set of axes, made once and collectively. Ranks are numbered
+// row-major over the axes, the last axis fastest.
 //
-// The constructor first agrees, with the library's own wait, on names and sizes; a disagreement is mesh_error on all
-// ranks and an absent rank is a deadline. Only then, when every rank is known to be here, MPI_Comm_create_group runs,
-// the one MPI call of the library that may block: MPI has no non-blocking form of it.
+// The constructor first agrees, with the library's own wait, on names and sizes; a disagreement is
+// mesh_error on all ranks and an absent rank is a deadline. Only then, when every rank is known to
+// be here, MPI_Comm_create_group runs, the one MPI call of the library that may block: MPI has no
+// non-blocking form of it.
 
 #include <mpi.h>
 
@@ -21,14 +22,18 @@ namespace dtm::comm {
 
 class mesh_groups {
  public:
-  /// Collective over the world. Throws mesh_error on all ranks when they disagree or the product is not the world's size.
+  /// Collective over the world. Throws mesh_error on all ranks when they disagree or the product is
+  /// not the world's size.
   mesh_groups(world& ranks, std::vector<std::string> names, std::vector<int> sizes,
               call_site where = call_site::current())
-      : names_(std::move(names)), sizes_(std::move(sizes)), ledger_(std::make_unique<comm::ledger>()) {
+      : names_(std::move(names)),
+        sizes_(std::move(sizes)),
+        ledger_(std::make_unique<comm::ledger>()) {
     agree_on_shape(ranks, where);
     int rest = ranks.rank();
     coordinates_.resize(sizes_.size());
-    for (std::size_t axis = sizes_.size(); axis-- > 0; rest /= sizes_[axis]) coordinates_[axis] = rest % sizes_[axis];
+    for (std::size_t axis = sizes_.size(); axis-- > 0; rest /= sizes_[axis])
+      coordinates_[axis] = rest % sizes_[axis];
     make_groups(ranks);
   }
 
@@ -37,7 +42,8 @@ class mesh_groups {
   int size(int axis) const { return sizes_.at(std::size_t(axis)); }
   int coordinate(int axis) const { return coordinates_.at(std::size_t(axis)); }
 
-  /// The ranks that differ from this one only in the axes of the mask (bit a: axis a), in row-major order.
+  /// The ranks that differ from this one only in the axes of the mask (bit a: axis a), in row-major
+  /// order.
   group& along(unsigned axis_mask) {
     if (axis_mask >= groups_.size())
       throw argument_error("a mesh of " + std::to_string(axes()) + " axes has no axis mask " +
@@ -72,7 +78,8 @@ class mesh_groups {
       std::string table = "the ranks want different meshes, at " + std::string(where.file) + ":" +
                           std::to_string(where.line);
       for (int r = 0; r < ranks.size(); ++r)
-        table += "\n  rank " + std::to_string(r) + ": " + (texts.data() + std::size_t(r) * text.size());
+        table +=
+            "\n  rank " + std::to_string(r) + ": " + (texts.data() + std::size_t(r) * text.size());
       all.fail(failure_kind::mesh, table);
     }
     all.close(what);
@@ -82,16 +89,18 @@ class mesh_groups {
   /// The same on all ranks, since they agree on the shape.
   void refuse_bad_shape(int ranks) const {
     if (names_.size() != sizes_.size() || sizes_.size() > 8)
-      throw mesh_error("a mesh has as many names as sizes and at most 8 axes: " + std::to_string(names_.size()) +
-                       " names, " + std::to_string(sizes_.size()) + " sizes");
+      throw mesh_error(
+          "a mesh has as many names as sizes and at most 8 axes: " + std::to_string(names_.size()) +
+          " names, " + std::to_string(sizes_.size()) + " sizes");
     std::int64_t product = 1;
     for (int size : sizes_) {
       if (size < 1) throw mesh_error("mesh " + shape() + ": every axis has at least one rank");
       product = std::min<std::int64_t>(product * size, std::int64_t(1) << 40);
     }
     if (product != ranks)
-      throw mesh_error("mesh " + shape() + " has " + std::to_string(product) + " places, but there are " +
-                       std::to_string(ranks) + " ranks: start the program with mpiexec -n " + std::to_string(product) +
+      throw mesh_error("mesh " + shape() + " has " + std::to_string(product) +
+                       " places, but there are " + std::to_string(ranks) +
+                       " ranks: start the program with mpiexec -n " + std::to_string(product) +
                        " or choose sizes whose product is " + std::to_string(ranks));
   }
 
@@ -103,7 +112,8 @@ class mesh_groups {
       for (int base : found)
         if (mask >> axis & 1u)
           for (int i = 0; i < sizes_[axis]; ++i) longer.push_back(base * sizes_[axis] + i);
-        else longer.push_back(base * sizes_[axis] + coordinates_[axis]);
+        else
+          longer.push_back(base * sizes_[axis] + coordinates_[axis]);
       found = std::move(longer);
     }
     return found;
@@ -116,14 +126,16 @@ class mesh_groups {
     return text.empty() ? "none" : text;
   }
 
-  /// In the order of the mask, which is the same everywhere. Masks that differ only in axes of size one share a channel.
+  /// In the order of the mask, which is the same everywhere. Masks that differ only in axes of size
+  /// one share a channel.
   void make_groups(world& ranks) {
     std::vector<std::pair<std::vector<int>, std::shared_ptr<channel>>> made;
     if (ranks.size() > 1) made.push_back({members((1u << sizes_.size()) - 1), ranks.all()});
     for (unsigned mask = 0; mask < 1u << sizes_.size(); ++mask) {
       auto const wanted = members(mask);
-      auto at = std::size_t(std::find_if(made.begin(), made.end(), [&](auto const& m) { return m.first == wanted; }) -
-                            made.begin());
+      auto at = std::size_t(
+          std::find_if(made.begin(), made.end(), [&](auto const& m) { return m.first == wanted; }) -
+          made.begin());
       if (at == made.size()) made.push_back({wanted, make_channel(ranks, wanted)});
       groups_.push_back(std::make_unique<group>(made[at].second, name_of(mask), *ledger_));
     }

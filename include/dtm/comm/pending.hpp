@@ -1,6 +1,7 @@
 #pragma once
-// An operation that has begun. It owns the memory MPI works on, so the caller's input may change at once and the
-// caller's output is written only by a wait that succeeds; when a wait throws, that memory outlives it (in_flight.hpp).
+// An operation that has begun. It owns the memory MPI works on, so the caller's input may change at
+// once and the caller's output is written only by a wait that succeeds; when a wait throws, that
+// memory outlives it (in_flight.hpp).
 
 #include <cstddef>
 #include <cstdio>
@@ -22,18 +23,19 @@ struct operation {
   signature what{};
   std::vector<MPI_Request> requests;
   std::unique_ptr<std::byte[]> sent, received;
-  std::shared_ptr<void> arguments;        // counts and offsets that MPI keeps reading
+  std::shared_ptr<void> arguments;         // counts and offsets that MPI keeps reading
   std::function<void(operation&)> finish;  // hands the result over and checks it
 };
 
 }  // namespace detail
 
-/// Must be waited for. Destroyed unwaited it is a programming error, reported and then waited for, unless an exception is
-/// passing through.
+/// Must be waited for. Destroyed unwaited it is a programming error, reported and then waited for,
+/// unless an exception is passing through.
 class [[nodiscard]] pending {
  public:
   pending() = default;
-  explicit pending(std::shared_ptr<detail::operation> operation) : operation_(std::move(operation)) {}
+  explicit pending(std::shared_ptr<detail::operation> operation)
+      : operation_(std::move(operation)) {}
   pending(pending&&) noexcept = default;
   pending& operator=(pending&& other) noexcept {
     if (this != &other) {
@@ -62,12 +64,15 @@ class [[nodiscard]] pending {
  private:
   void abandon_or_wait() noexcept {
     if (!operation_) return;
-    if (std::uncaught_exceptions() > exceptions_) return detail::keep_until_exit(std::move(operation_));
+    if (std::uncaught_exceptions() > exceptions_)
+      return detail::keep_until_exit(std::move(operation_));
     try {
-      std::fprintf(stderr, "dtm: %s\n  was never waited for; waiting now\n", describe(operation_->what).c_str());
+      std::fprintf(stderr, "dtm: %s\n  was never waited for; waiting now\n",
+                   describe(operation_->what).c_str());
       wait();
     } catch (std::exception const& e) {
-      std::fprintf(stderr, "dtm: %s\n", e.what());  // the world has failed: its next operation throws
+      std::fprintf(stderr, "dtm: %s\n",
+                   e.what());  // the world has failed: its next operation throws
     }
   }
 

@@ -1,6 +1,7 @@
 #pragma once
-// The signature of one operation: everything that the ranks which take part must agree on. Ranks compare a hash of it
-// (check level 2); where the hashes differ they exchange the signatures and say in a table who called what.
+// The signature of one operation: everything that the ranks which take part must agree on. Ranks
+// compare a hash of it (check level 2); where the hashes differ they exchange the signatures and
+// say in a table who called what.
 
 #include <cstdint>
 #include <cstdio>
@@ -29,7 +30,8 @@ struct signature {
   std::uint64_t layout;
   std::int64_t count;  // -1: differs between ranks by design
 };
-static_assert(std::is_trivially_copyable_v<signature> && std::has_unique_object_representations_v<signature>);
+static_assert(std::is_trivially_copyable_v<signature> &&
+              std::has_unique_object_representations_v<signature>);
 
 namespace detail {
 
@@ -49,7 +51,8 @@ inline std::string ranks_text(std::vector<int> const& ranks) {
 }  // namespace detail
 
 inline signature make_signature(call const& who, std::string_view group, std::uint64_t sequence,
-                                char const* element, std::int64_t count, char const* reduction = "", int root = -1) {
+                                char const* element, std::int64_t count, char const* reduction = "",
+                                int root = -1) {
   signature s;
   std::memset(static_cast<void*>(&s), 0, sizeof s);
   detail::copy_text(s.operation, who.operation);
@@ -85,18 +88,23 @@ inline std::int64_t hash_bytes(void const* data, std::size_t bytes) noexcept {
   return std::int64_t(hash >> 1);
 }
 
-inline std::int64_t hash(signature const& s) noexcept { return hash_bytes(&s, sizeof s); }
+inline std::int64_t hash(signature const& s) noexcept {
+  return hash_bytes(&s, sizeof s);
+}
 
 /// "all_reduce #12 on cp0*cp1 of "dz", 1024 x fp32, sum, called at modules/x.hpp:33"
 inline std::string describe(signature const& s) {
-  std::string text = std::string(s.operation) + " #" + std::to_string(s.sequence) + " on " + s.group;
+  std::string text =
+      std::string(s.operation) + " #" + std::to_string(s.sequence) + " on " + s.group;
   if (s.tensor[0]) text += " of \"" + std::string(s.tensor) + "\"";
-  if (s.element[0]) text += ", " + (s.count < 0 ? "uneven" : std::to_string(s.count)) + " x " + s.element;
+  if (s.element[0])
+    text += ", " + (s.count < 0 ? "uneven" : std::to_string(s.count)) + " x " + s.element;
   if (s.reduction[0]) text += ", " + std::string(s.reduction);
   if (s.root >= 0) text += ", root " + std::to_string(s.root);
   if (s.layout) {
     char number[32];
-    std::snprintf(number, sizeof number, ", layout %016llx", static_cast<unsigned long long>(s.layout));
+    std::snprintf(number, sizeof number, ", layout %016llx",
+                  static_cast<unsigned long long>(s.layout));
     text += number;
   }
   return text + ", called at " + s.file + ":" + std::to_string(s.line);
@@ -121,7 +129,8 @@ inline std::string differences(signature const& a, signature const& b) {
   return text;
 }
 
-/// The per-rank table of a mismatch, majority first; `ranks` names the callers in the numbering of the world.
+/// The per-rank table of a mismatch, majority first; `ranks` names the callers in the numbering of
+/// the world.
 inline std::string mismatch_table(std::span<signature const> all, std::span<int const> ranks) {
   struct row {
     std::size_t first;
@@ -130,7 +139,8 @@ inline std::string mismatch_table(std::span<signature const> all, std::span<int 
   std::vector<row> rows;
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::size_t at = 0;
-    while (at < rows.size() && std::memcmp(&all[rows[at].first], &all[i], sizeof(signature)) != 0) ++at;
+    while (at < rows.size() && std::memcmp(&all[rows[at].first], &all[i], sizeof(signature)) != 0)
+      ++at;
     if (at == rows.size()) rows.push_back({i, {}});
     rows[at].ranks.push_back(ranks[i]);
   }

@@ -1,7 +1,8 @@
 #pragma once
-// The one wait of the library. Nothing else waits for a peer: it polls, yields, sleeps, watches for a peer's failure
-// notice and for the deadline, and turns both into a typed error. A deadline becomes everyone's error: the rank that
-// sees it first asks the others where they are, names those that do not answer, and tells all.
+// The one wait of the library. Nothing else waits for a peer: it polls, yields, sleeps, watches for
+// a peer's failure notice and for the deadline, and turns both into a typed error. A deadline
+// becomes everyone's error: the rank that sees it first asks the others where they are, names those
+// that do not answer, and tells all.
 
 #include <mpi.h>
 
@@ -15,7 +16,8 @@ namespace dtm::comm {
 
 namespace detail {
 
-/// Longest time that a rank inside the library may take to say where it is. A rank that polls needs milliseconds.
+/// Longest time that a rank inside the library may take to say where it is. A rank that polls needs
+/// milliseconds.
 inline constexpr double seconds_to_answer = 0.4;
 
 inline std::string deadline_text(double deadline, signature const& what,
@@ -23,13 +25,16 @@ inline std::string deadline_text(double deadline, signature const& what,
   std::vector<int> absent;
   std::string present;
   for (std::size_t rank = 0; rank < answers.size(); ++rank) {
-    if (answers[rank]) present += "\n  rank " + std::to_string(rank) + " " + *answers[rank];
-    else absent.push_back(int(rank));
+    if (answers[rank])
+      present += "\n  rank " + std::to_string(rank) + " " + *answers[rank];
+    else
+      absent.push_back(int(rank));
   }
   char seconds[32];
   std::snprintf(seconds, sizeof seconds, "%.3g s", deadline);
   std::string text = std::string("deadline of ") + seconds + " exceeded in " + describe(what);
-  if (absent.empty()) text += "\n  nobody is absent: the ranks wait for each other in different operations";
+  if (absent.empty())
+    text += "\n  nobody is absent: the ranks wait for each other in different operations";
   else
     text += "\n  absent: " + ranks_text(absent) +
             " (no sign of life: outside the library, in a long computation, or gone)";
@@ -57,9 +62,11 @@ inline bool all_complete(std::span<MPI_Request> requests, char const* operation)
 
 }  // namespace detail
 
-/// Waits for all requests. Throws what the failure of a peer makes of it, deadline_exceeded on all ranks, or error when
-/// MPI reports one; then requests may be outstanding, and whoever owns their buffers must keep them (in_flight.hpp).
-inline void wait(control& ranks, std::span<MPI_Request> requests, double deadline, signature const& what) {
+/// Waits for all requests. Throws what the failure of a peer makes of it, deadline_exceeded on all
+/// ranks, or error when MPI reports one; then requests may be outstanding, and whoever owns their
+/// buffers must keep them (in_flight.hpp).
+inline void wait(control& ranks, std::span<MPI_Request> requests, double deadline,
+                 signature const& what) {
   if (detail::all_complete(requests, what.operation)) return;
   ranks.enter(what);
   auto const start = clock::now();

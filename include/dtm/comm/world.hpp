@@ -1,13 +1,16 @@
 #pragma once
-// The ranks of a program, as the library sees them: a communicator for data, another for control, the deadline and the
-// check level. Errors of one rank become errors of all: code that may throw on one rank only runs inside `run`.
+// The ranks of a program, as the library sees them: a communicator for data, another for control,
+// the deadline and the check level. Errors of one rank become errors of all: code that may throw on
+// one rank only runs inside `run`.
 //
 //   dtm::comm::world world(MPI_COMM_WORLD);
-//   world.run([&] { ... });      // whoever throws tells the others, who throw peer_failed at their next wait
+//   world.run([&] { ... });   // whoever throws tells the others: their next wait throws peer_failed
 //
-// After a failure a world is spent: every further operation on it throws, its communicators are abandoned rather than
-// freed, since messages may still be under way. Work goes on in a fresh world, made by all ranks from a root world that
-// carries no data itself:  world fresh(root, options).
+// After a failure a world is spent: every further operation on it throws, its communicators are
+// abandoned rather than freed, since messages may still be under way. Work goes on in a fresh
+// world, made by all ranks from a root world that carries no data itself:
+//
+//   dtm::comm::world fresh(root, options);
 
 #include <mpi.h>
 
@@ -26,16 +29,18 @@ namespace dtm::comm {
 
 class world {
  public:
-  /// Collective over `parent`, which is only duplicated and may be used freely afterwards. Throws deadline_exceeded
-  /// when not every rank comes.
+  /// Collective over `parent`, which is only duplicated and may be used freely afterwards. Throws
+  /// deadline_exceeded when not every rank comes.
   explicit world(MPI_Comm parent, options settings = options::from_environment(),
                  call_site where = call_site::current())
-      : settings_(settings), control_(std::make_unique<control>(first_duplicate(parent, settings_, where))) {
+      : settings_(settings),
+        control_(std::make_unique<control>(first_duplicate(parent, settings_, where))) {
     make_channel(where);
   }
 
-  /// Collective over the ranks of `root`. They may come from anywhere, also from the failure of an earlier world; the
-  /// deadline of `root` bounds how long they wait for each other, and absent ranks are named.
+  /// Collective over the ranks of `root`. They may come from anywhere, also from the failure of an
+  /// earlier world; the deadline of `root` bounds how long they wait for each other, and absent
+  /// ranks are named.
   world(world& root, options settings, call_site where = call_site::current())
       : settings_(settings), control_(std::make_unique<control>(later_duplicate(root, where))) {
     make_channel(where);
@@ -50,8 +55,9 @@ class world {
   options const& settings() const { return settings_; }
   MPI_Comm native() const { return channel_->native(); }
 
-  /// Runs `f` as a part of the program that all ranks enter and leave together. An exception is declared to the peers
-  /// and passes on; a rank that ends well waits for the others, so that a failure of one is an error on all.
+  /// Runs `f` as a part of the program that all ranks enter and leave together. An exception is
+  /// declared to the peers and passes on; a rank that ends well waits for the others, so that a
+  /// failure of one is an error on all.
   template <class F>
   auto run(F&& f, call_site where = call_site::current()) -> std::invoke_result_t<F> {
     try {
@@ -71,8 +77,8 @@ class world {
     }
   }
 
-  /// Tells every peer, once, that this rank has failed and why. Their next wait, or the one they are in, throws
-  /// peer_failed; so does every later operation here.
+  /// Tells every peer, once, that this rank has failed and why. Their next wait, or the one they
+  /// are in, throws peer_failed; so does every later operation here.
   void declare_failure(std::string_view text) noexcept {
     try {
       control_->declare({failure_kind::plain, rank(), std::string(text)});
@@ -103,11 +109,14 @@ class world {
   std::shared_ptr<channel> const& all() const { return channel_; }
 
  private:
-  /// MPI 4 has a non-blocking duplicate. Before the control plane exists nobody can be asked who is absent.
+  /// MPI 4 has a non-blocking duplicate. Before the control plane exists nobody can be asked who is
+  /// absent.
   static MPI_Comm first_duplicate(MPI_Comm parent, options const& settings, call_site where) {
     if (!mpi::is_running())
-      throw argument_error("a world needs MPI: call MPI_Init_thread, or create a dtm::comm::environment, before it");
-    auto pending = std::make_shared<std::pair<MPI_Comm, MPI_Request>>();  // MPI writes here also after a deadline
+      throw argument_error(
+          "a world needs MPI: call MPI_Init_thread, or create a dtm::comm::environment, before it");
+    auto pending = std::make_shared<std::pair<MPI_Comm, MPI_Request>>();  // MPI writes here also
+                                                                          // after a deadline
     mpi::check(MPI_Comm_idup(parent, &pending->first, &pending->second), "making a world");
     auto const start = clock::now();
     patience patience;
@@ -115,7 +124,8 @@ class world {
       if (settings.deadline_seconds > 0 && seconds_since(start) > settings.deadline_seconds) {
         detail::keep_until_exit(pending);
         throw deadline_exceeded("deadline of " + std::to_string(settings.deadline_seconds) +
-                                " s exceeded in making a world at " + where.file + ":" + std::to_string(where.line) +
+                                " s exceeded in making a world at " + where.file + ":" +
+                                std::to_string(where.line) +
                                 ": not every rank of the parent communicator came");
       }
       patience.pause();
@@ -141,8 +151,9 @@ class world {
     return pending->first;
   }
 
-  /// A peer may have made its world and failed in it before this rank has made its own: then this world is born spent,
-  /// and its first operation throws, so that all ranks fail at the same place of the program.
+  /// A peer may have made its world and failed in it before this rank has made its own: then this
+  /// world is born spent, and its first operation throws, so that all ranks fail at the same place
+  /// of the program.
   void make_channel(call_site where) {
     MPI_Comm data = MPI_COMM_NULL;
     try {
@@ -151,7 +162,8 @@ class world {
     }
     std::vector<int> members(std::size_t(size()), 0);
     std::iota(members.begin(), members.end(), 0);
-    channel_ = std::make_shared<channel>(*control_, settings_, data, true, std::move(members), rank());
+    channel_ =
+        std::make_shared<channel>(*control_, settings_, data, true, std::move(members), rank());
   }
 
   options settings_;
@@ -159,7 +171,8 @@ class world {
   std::shared_ptr<channel> channel_;
 };
 
-/// For regions that cannot be a function object: declares a failure when it is left by an exception.
+/// For regions that cannot be a function object: declares a failure when it is left by an
+/// exception.
 class guard {
  public:
   explicit guard(world& ranks, call_site where = call_site::current())
@@ -169,7 +182,8 @@ class guard {
   ~guard() {
     if (std::uncaught_exceptions() <= exceptions_) return;
     char text[256];
-    std::snprintf(text, sizeof text, "an exception left the guarded region of %.180s:%u", where_.file, where_.line);
+    std::snprintf(text, sizeof text, "an exception left the guarded region of %.180s:%u",
+                  where_.file, where_.line);
     ranks_.declare_failure(text);
   }
 
