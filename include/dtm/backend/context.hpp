@@ -15,6 +15,7 @@
 
 #include "dtm/core/scratch.hpp"
 #include "dtm/comm/mesh_groups.hpp"
+#include "dtm/comm/verify_layout.hpp"
 #include "dtm/core/refusals.hpp"
 #include "dtm/core/tensor.hpp"
 

@@ -219,14 +219,16 @@ using with_layout_t = tensor<typename Tensor::element_type, Layout, typename Ten
 template <class Tensor, class T>
 using with_element_t = tensor<T, typename Tensor::layout_type, typename Tensor::device_type>;
 
-/// Takes a local block back as a tile (law L15); `local` must have the size of the tile. The claimed layout is
-/// verified between ranks by verify_layout at check level 3.
+/// Takes a local block back as a tile (law L15). Throws layout_error unless the block has the size of the tile. With a
+/// context the claimed layout is verified between the ranks at check levels 2 and 3 (comm/verify_layout.hpp).
 template <class Layout, class Where, class T, class Device = host>
-tensor<T, Layout, Device> from_local(Where const& context, T const* local, std::int64_t count,
+tensor<T, Layout, Device> from_local(Where& context, T const* local, std::int64_t count,
                                      global_extents<Layout::rank> const& global) {
   tensor<T, Layout, Device> result(context, global);
+  if constexpr (requires { verify_claim(context, result, count); }) verify_claim(context, result, count);
   if (count != result.size()) detail::refuse_local_size("from_local", count, result.size());
   for (std::int64_t i = 0; i < count; ++i) result.data()[i] = local[i];
+  if constexpr (requires { verify_replicas(context, result); }) verify_replicas(context, result);
   return result;
 }
 
