@@ -30,7 +30,7 @@ struct unpack_gathered {
 template <class Axis>
 struct collective<all_gather<Axis>> {
   template <class Context, class X>
-  static auto begin(Context& ctx, X const& x, char const* name, std::source_location where) {
+  static auto begin(Context& ctx, X const& x, char const* name, call_site where) {
     using result_type = dtm::detail::unchecked_after_t<all_gather<Axis>, X>;
     using T = typename X::element_type;
     using mesh_type = typename X::mesh_type;

@@ -9,7 +9,7 @@ namespace dtm::comm {
 template <class... Axis>
 struct collective<all_reduce<Axis...>> {
   template <class Context, class X>
-  static auto begin(Context& ctx, X const& x, char const* name, std::source_location where) {
+  static auto begin(Context& ctx, X const& x, char const* name, call_site where) {
     using result_type = dtm::detail::unchecked_after_t<all_reduce<Axis...>, X>;
     using layout_type = typename X::layout_type;
     constexpr bool all_sum = (std::is_same_v<typename layout_type::template placement<Axis>, partial<sum>> && ...);

@@ -47,7 +47,7 @@ auto begin_exchange(Context& ctx, X const& x, group& ranks, exchange_plan<X::ran
 template <class... Move>
 struct collective<all_to_all<Move...>> {
   template <class Context, class X>
-  static auto begin(Context& ctx, X const& x, char const* name, std::source_location where) {
+  static auto begin(Context& ctx, X const& x, char const* name, call_site where) {
     using result_type = dtm::detail::unchecked_after_t<all_to_all<Move...>, X>;
     using source = typename X::layout_type;
     using target = typename result_type::layout_type;
@@ -78,7 +78,7 @@ struct serving_replica {
 template <class A, class B>
 struct collective<transpose<A, B>> {
   template <class Context, class X>
-  static auto begin(Context& ctx, X const& x, char const* name, std::source_location where) {
+  static auto begin(Context& ctx, X const& x, char const* name, call_site where) {
     using result_type = dtm::detail::unchecked_after_t<transpose<A, B>, X>;
     using source = typename X::layout_type;
     using target = typename result_type::layout_type;

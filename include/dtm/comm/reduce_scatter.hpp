@@ -9,7 +9,7 @@ namespace dtm::comm {
 template <class Axis, int Dimension>
 struct collective<reduce_scatter<Axis, Dimension>> {
   template <class Context, class X>
-  static auto begin(Context& ctx, X const& x, char const* name, std::source_location where) {
+  static auto begin(Context& ctx, X const& x, char const* name, call_site where) {
     using result_type = dtm::detail::unchecked_after_t<reduce_scatter<Axis, Dimension>, X>;
     using T = typename X::element_type;
     using mesh_type = typename X::mesh_type;

@@ -12,7 +12,7 @@ namespace dtm::comm {
 template <class Axis>
 struct collective<broadcast<Axis>> {
   template <class Context, class X>
-  static auto begin(Context& ctx, X const& x, char const* name, std::source_location where) {
+  static auto begin(Context& ctx, X const& x, char const* name, call_site where) {
     X result = x.clone();
     pending messages = ctx.template along<Axis>().broadcast(
         result.data(), result.size(), 0, call{"broadcast", name, layout_signature<X, X>(x), where});
@@ -30,7 +30,7 @@ struct [[nodiscard]] at_once {
 template <class Axis, int Dimension>
 struct collective<all_slice<Axis, Dimension>> {
   template <class Context, class X>
-  static auto begin(Context& ctx, X const& x, char const*, std::source_location) {
+  static auto begin(Context& ctx, X const& x, char const*, call_site) {
     using result_type = dtm::detail::unchecked_after_t<all_slice<Axis, Dimension>, X>;
     result_type result(ctx, x.global());
     pack(x.data(), x.tile(), result.tile(), result.data());
@@ -45,7 +45,7 @@ namespace dtm {
 /// Starts a shift; wait() gives the tile of the rank `distance` further along the axis.
 template <class Axis, class Context, any_tensor X>
 auto shift_along(Context& ctx, X const& x, int distance, char const* name = "",
-                 std::source_location where = std::source_location::current()) {
+                 comm::call_site where = comm::call_site::current()) {
   detail::check_collective<ring_shift<Axis>, X>();
   X result(ctx, x.global());
   comm::group& ranks = ctx.template along<Axis>();

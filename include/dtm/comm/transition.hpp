@@ -9,7 +9,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <source_location>
 #include <utility>
 
 #include "dtm/core/scratch.hpp"
@@ -97,7 +96,7 @@ namespace dtm {
 /// Starts a collective; `wait()` on what it returns gives the tensor. `name` is the tensor's name in messages and ledger.
 template <class Collective, class Context, any_tensor X>
 auto begin(Context& ctx, X const& x, char const* name = "",
-           std::source_location where = std::source_location::current()) {
+           comm::call_site where = comm::call_site::current()) {
   detail::check_collective<Collective, X>();
   return comm::collective<Collective>::begin(ctx, x, name, where);
 }
@@ -105,7 +104,7 @@ auto begin(Context& ctx, X const& x, char const* name = "",
 /// Runs a collective to its end.
 template <class Collective, class Context, any_tensor X>
 detail::unchecked_after_t<Collective, X> apply(Context& ctx, X const& x, char const* name = "",
-                                               std::source_location where = std::source_location::current()) {
+                                               comm::call_site where = comm::call_site::current()) {
   detail::check_collective<Collective, X>();
   return comm::collective<Collective>::begin(ctx, x, name, where).wait();
 }

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <source_location>
 
 #include "dtm/comm/transition.hpp"
 #include "dtm/parameters/walk.hpp"
@@ -62,7 +61,7 @@ namespace detail {
 
 template <class Context, class Pending, class Complete>
 void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete, std::int64_t bucket_elements,
-                    std::source_location where) {
+                    comm::call_site where) {
   using T = typename Pending::template parameter_element<false>;
   auto const from = named_parameters(pending);
   auto const to = named_parameters(complete);
@@ -122,7 +121,7 @@ inline constexpr bool pending_tree = is_pending<typename Pending::space_type>::v
 template <class Context, class Pending>
 typename detail::synchronised<Pending, detail::pending_tree<Pending>>::type synchronise(
     Context& ctx, Pending&& pending, std::int64_t bucket_elements = gradient_bucket_elements,
-    std::source_location where = std::source_location::current()) {
+    comm::call_site where = comm::call_site::current()) {
   static_assert(!std::is_lvalue_reference_v<Pending>,
                 "dtm gradients: synchronise consumes the pending gradients; pass std::move(gradients)");
   using complete_type = typename detail::synchronised<Pending, detail::pending_tree<Pending>>::type;
