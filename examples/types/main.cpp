@@ -1,7 +1,8 @@
 // The layout is in the type: mpiexec -n 4 types
 //
-// Prints which part of a pair and of a single each rank holds, turns a single from row form to column form, and shows what the
-// one check says that has to wait for run time: extents that do not divide by the mesh.
+// Prints which part of a pair and of a single each rank holds, turns a single from row form to
+// column form, and shows what the one check says that has to wait for run time: extents that do not
+// divide by the mesh.
 
 #include <dtm/comm/environment.hpp>
 #include <dtm/host.hpp>
@@ -46,7 +47,8 @@ int run(comm::world& world) {
     print_blocks(column, "s in column form");
   }
   attention_bias(s);
-  attention_bias(apply<transpose<cp0, cp1>>(ctx, column, "column"));  // attention_bias(column) does not compile
+  attention_bias(apply<transpose<cp0, cp1>>(ctx, column,
+                                            "column"));  // attention_bias(column) does not compile
 
   // Extents are run-time values; a constructor checks them, and every rank throws the same.
   if (world.size() == 1) return 0;

@@ -1,6 +1,7 @@
-// Every collective and the one that carries its cotangent back (law L5): <A x, y> = <x, A' y>, exactly, in whole numbers.
-// The pairing of a tensor with a cotangent is the sum of the local products over all ranks: where one of them is
-// replicated the other is a term, where both are sharded each element is met once.
+// Every collective and the one that carries its cotangent back (law L5): <A x, y> = <x, A' y>,
+// exactly, in whole numbers. The pairing of a tensor with a cotangent is the sum of the local
+// products over all ranks: where one of them is replicated the other is a term, where both are
+// sharded each element is met once.
 
 #include "reference.hpp"
 
@@ -64,21 +65,28 @@ using pending = partial<sum>;
 
 void gathers_and_reductions(grid_context& ctx) {
   adjoint<all_gather<cp1>, reduce_scatter<cp1, 2>, placed<s0, s1, s2>>(ctx, "gather of columns");
-  adjoint<all_gather<cp0>, reduce_scatter<cp0, 1>, placed<s0, s1, replicate>>(ctx, "gather of rows");
-  adjoint<all_gather<cp1>, reduce_scatter<cp1, 1>, placed<s0, s1, s1>>(ctx, "gather of the inner axis");
-  adjoint<reduce_scatter<cp1, 2>, all_gather<cp1>, placed<s0, s1, pending>>(ctx, "scatter of columns");
-  adjoint<reduce_scatter<dp, 0>, all_gather<dp>, placed<pending, s1, pending>>(ctx, "scatter of a batch");
+  adjoint<all_gather<cp0>, reduce_scatter<cp0, 1>, placed<s0, s1, replicate>>(ctx,
+                                                                              "gather of rows");
+  adjoint<all_gather<cp1>, reduce_scatter<cp1, 1>, placed<s0, s1, s1>>(ctx,
+                                                                       "gather of the inner axis");
+  adjoint<reduce_scatter<cp1, 2>, all_gather<cp1>, placed<s0, s1, pending>>(ctx,
+                                                                            "scatter of columns");
+  adjoint<reduce_scatter<dp, 0>, all_gather<dp>, placed<pending, s1, pending>>(
+      ctx, "scatter of a batch");
   adjoint<all_reduce<cp0>, all_reduce<cp0>, placed<s0, pending, s2>>(ctx, "sum over one axis");
-  adjoint<all_reduce<cp0, cp1>, all_reduce<cp0, cp1>, placed<s0, pending, pending>>(ctx, "sum over two axes");
+  adjoint<all_reduce<cp0, cp1>, all_reduce<cp0, cp1>, placed<s0, pending, pending>>(
+      ctx, "sum over two axes");
 }
 
 void exchanges(grid_context& ctx) {
-  adjoint<all_to_all<move<cp1, 1>>, all_to_all<move<cp1, 2>>, placed<s0, s1, s2>>(ctx, "columns to rows");
-  adjoint<all_to_all<move<cp0, 3>, move<cp1, 3>>, all_to_all<move<cp0, 1>, move<cp1, 2>>, placed<s0, s1, s2>>(
-      ctx, "to planes");
+  adjoint<all_to_all<move<cp1, 1>>, all_to_all<move<cp1, 2>>, placed<s0, s1, s2>>(
+      ctx, "columns to rows");
+  adjoint<all_to_all<move<cp0, 3>, move<cp1, 3>>, all_to_all<move<cp0, 1>, move<cp1, 2>>,
+          placed<s0, s1, s2>>(ctx, "to planes");
   adjoint<all_to_all<move<cp0, 1>, move<cp1, 2>>, all_to_all<move<cp0, 3>, move<cp1, 3>>,
           tensor_on<plane_shape, s0, s3, s3>>(ctx, "from planes");
-  adjoint<all_to_all<move<cp1, 1>>, all_to_all<move<cp1, 2>>, placed<pending, s1, s2>>(ctx, "terms move too");
+  adjoint<all_to_all<move<cp1, 1>>, all_to_all<move<cp1, 2>>, placed<pending, s1, s2>>(
+      ctx, "terms move too");
 }
 
 void transposes(grid_context& ctx) {
@@ -134,9 +142,12 @@ TEST_CASE("there and back gives the same tensor, bit for bit") {
     judge(compare(apply<transpose<cp0, cp1>>(ctx, turned, "x"), plain), "transpose");
     auto const row = numbers<placed<s0, s1, replicate>>(ctx);
     auto const column = apply<transpose<cp0, cp1>>(ctx, row, "x");
-    judge(compare(apply<transpose<cp0, cp1>>(ctx, column, "x"), plain), "row form to column form and back");
-    judge(compare(apply<all_slice<cp1, 2>>(ctx, apply<all_gather<cp1>>(ctx, x, "x"), "x"), plain), "gather and slice");
+    judge(compare(apply<transpose<cp0, cp1>>(ctx, column, "x"), plain),
+          "row form to column form and back");
+    judge(compare(apply<all_slice<cp1, 2>>(ctx, apply<all_gather<cp1>>(ctx, x, "x"), "x"), plain),
+          "gather and slice");
     auto const planes = apply<all_to_all<move<cp0, 3>, move<cp1, 3>>>(ctx, x, "x");
-    judge(compare(apply<all_to_all<move<cp0, 1>, move<cp1, 2>>>(ctx, planes, "x"), plain), "planes and back");
+    judge(compare(apply<all_to_all<move<cp0, 1>, move<cp1, 2>>>(ctx, planes, "x"), plain),
+          "planes and back");
   }
 }

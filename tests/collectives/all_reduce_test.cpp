@@ -1,5 +1,6 @@
-// all_reduce over one, two and three axes, sum and maximum, on every layout that accepts it. Terms of a maximum are all
-// negative. A sum and a maximum cannot be pending on one tensor, so one reduction has one operation.
+// all_reduce over one, two and three axes, sum and maximum, on every layout that accepts it. Terms
+// of a maximum are all negative. A sum and a maximum cannot be pending on one tensor, so one
+// reduction has one operation.
 
 #include "every_placement.hpp"
 

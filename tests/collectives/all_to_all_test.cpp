@@ -1,5 +1,5 @@
-// all_to_all of one axis on every layout that accepts it. The five channels divide by no mesh of more than one rank:
-// they come and go as planes.
+// all_to_all of one axis on every layout that accepts it. The five channels divide by no mesh of
+// more than one rank: they come and go as planes.
 
 #include "every_placement.hpp"
 
@@ -10,7 +10,8 @@ namespace {
 
 template <class Axis>
 int tried_on(grid_context& ctx) {
-  return tried<keeps_the_content<all_to_all<move<Axis, 0>>>, keeps_the_content<all_to_all<move<Axis, 1>>>,
+  return tried<keeps_the_content<all_to_all<move<Axis, 0>>>,
+               keeps_the_content<all_to_all<move<Axis, 1>>>,
                keeps_the_content<all_to_all<move<Axis, 2>>>>(ctx, odd_channels{});
 }
 

@@ -1,5 +1,5 @@
-// Elements of every type are moved alike: 16-bit storage, whole numbers and bytes as well as floating point, on a pair of
-// rank four; those that can be added are added exactly.
+// Elements of every type are moved alike: 16-bit storage, whole numbers and bytes as well as
+// floating point, on a pair of rank four; those that can be added are added exactly.
 
 #include "reference.hpp"
 
@@ -20,7 +20,8 @@ auto some_extents(grid_context const& ctx) {
 
 template <class X>
 void is_right(X const& x, content const& what, char const* name, unsigned reduced = 0) {
-  judge(compare(x, what, reduced), mesh_text(x.where().sizes) + ", " + element_name<typename X::element_type>() + ": " + name);
+  judge(compare(x, what, reduced),
+        mesh_text(x.where().sizes) + ", " + element_name<typename X::element_type>() + ": " + name);
 }
 
 template <class T>
@@ -43,11 +44,14 @@ void move_around(grid_context& ctx) {
   is_right(blocks, plain, "all rows");
   auto const channels = apply<all_to_all<move<cp0, 3>, move<cp1, 3>>>(ctx, x, "x");
   is_right(channels, plain, "planes");
-  is_right(apply<all_to_all<move<cp0, 1>, move<cp1, 2>>>(ctx, channels, "planes"), plain, "back from planes");
-  is_right(apply<all_to_all<move<cp0, 1>, move<cp1, 1>>>(ctx, channels, "planes"), plain, "from planes to rows");
+  is_right(apply<all_to_all<move<cp0, 1>, move<cp1, 2>>>(ctx, channels, "planes"), plain,
+           "back from planes");
+  is_right(apply<all_to_all<move<cp0, 1>, move<cp1, 1>>>(ctx, channels, "planes"), plain,
+           "from planes to rows");
 
   // there and back again is where it began
-  is_right(shift_along<cp1>(ctx, shift_along<cp1>(ctx, x, 2, "x").wait(), -2, "x").wait(), plain, "shifted back");
+  is_right(shift_along<cp1>(ctx, shift_along<cp1>(ctx, x, 2, "x").wait(), -2, "x").wait(), plain,
+           "shifted back");
 }
 
 template <class T>
@@ -60,7 +64,8 @@ void reduce(grid_context& ctx) {
   is_right(apply<all_reduce<cp0, cp1>>(ctx, x, "x"), terms, "sum", bit<cp0> | bit<cp1>);
   auto const rows = apply<reduce_scatter<cp0, 1>>(ctx, x, "x");
   is_right(rows, terms, "rows", bit<cp0>);
-  is_right(apply<reduce_scatter<cp1, 1>>(ctx, rows, "rows"), terms, "rows inside rows", bit<cp0> | bit<cp1>);
+  is_right(apply<reduce_scatter<cp1, 1>>(ctx, rows, "rows"), terms, "rows inside rows",
+           bit<cp0> | bit<cp1>);
   is_right(apply<reduce_scatter<cp1, 2>>(ctx, rows, "rows"), terms, "columns", bit<cp0> | bit<cp1>);
 
   using largest = placed<shard<0>, partial<dtm::max>, shard<2>>;
@@ -117,6 +122,7 @@ TEST_CASE("an extent that does not fit the result is one error on all ranks") {
     if (rows % columns == 0) continue;  // it fits
     using row_form = layout<grid, shape<tokens>, replicate, shard<0>, replicate>;
     tensor<float, row_form> const x(ctx, extents{bind<tokens>(rows)});
-    CHECK_THROWS_WITH((apply<transpose<cp0, cp1>>(ctx, x, "x")), dtm::testing::contains("shards of mesh axis cp1"));
+    CHECK_THROWS_WITH((apply<transpose<cp0, cp1>>(ctx, x, "x")),
+                      dtm::testing::contains("shards of mesh axis cp1"));
   }
 }

@@ -1,9 +1,11 @@
-// The plans of exchanges, without a message: every rank's plan is computed in one process, on every mesh up to 4 x 6.
+// The plans of exchanges, without a message: every rank's plan is computed in one process, on every
+// mesh up to 4 x 6.
 //
 //   every element of a result is received exactly once, from a rank that holds it
 //   what p sends to q is what q expects of p
 //   the plan back undoes the plan
-//   the volume is (1 - 1/P) of a tile, in the mean over the ranks, for an exchange that keeps the least
+//   the volume is (1 - 1/P) of a tile, in the mean over the ranks, for an exchange that keeps the
+//   least
 
 #include <string>
 #include <vector>
@@ -26,20 +28,24 @@ using plan_type = comm::exchange_plan<Source::rank>;
 
 /// The plans of all ranks, in rank order.
 template <class Source, class Target, class Serves>
-std::vector<plan_type<Source>> all_plans(site<grid> here, global_extents<Source::rank> const& global, Serves serves) {
+std::vector<plan_type<Source>> all_plans(site<grid> here,
+                                         global_extents<Source::rank> const& global,
+                                         Serves serves) {
   std::vector<plan_type<Source>> plans;
   for (int i = 0; i < here.sizes[0]; ++i)
     for (int j = 0; j < here.sizes[1]; ++j) {
       here.coordinates[0] = i;
       here.coordinates[1] = j;
-      plans.push_back(comm::plan_exchange<Source, Target>(here, 3u, checked_extents<Source>(global, here.sizes),
-                                                          checked_extents<Target>(global, here.sizes), serves));
+      plans.push_back(
+          comm::plan_exchange<Source, Target>(here, 3u, checked_extents<Source>(global, here.sizes),
+                                              checked_extents<Target>(global, here.sizes), serves));
     }
   return plans;
 }
 
 template <class Layout>
-std::vector<box<Layout::rank>> all_tiles(site<grid> here, global_extents<Layout::rank> const& global) {
+std::vector<box<Layout::rank>> all_tiles(site<grid> here,
+                                         global_extents<Layout::rank> const& global) {
   std::vector<box<Layout::rank>> tiles;
   auto const extents = checked_extents<Layout>(global, here.sizes);
   for (int i = 0; i < here.sizes[0]; ++i)
@@ -78,7 +84,8 @@ bool covers_once(std::vector<box<Rank>> const& parts, box<Rank> const& tile) {
 
 /// Empty, or the first property that a mesh breaks.
 template <class Source, class Target, class Serves>
-std::string broken(site<grid> const& here, global_extents<Source::rank> const& global, Serves serves) {
+std::string broken(site<grid> const& here, global_extents<Source::rank> const& global,
+                   Serves serves) {
   auto const plans = all_plans<Source, Target>(here, global, serves);
   auto const held = all_tiles<Source>(here, global), wanted = all_tiles<Target>(here, global);
   for (std::size_t p = 0; p < plans.size(); ++p) {
@@ -88,7 +95,8 @@ std::string broken(site<grid> const& here, global_extents<Source::rank> const& g
       if (!same_box(plans[p].send[q], plans[q].receive[p])) return "sent and expected differ";
       if (!inside(plans[p].send[q], held[p])) return "a rank sends what it does not hold";
       if (plans[p].send_counts[q] != plans[p].send[q].size()) return "a count to send is wrong";
-      if (plans[p].receive_counts[q] != plans[p].receive[q].size()) return "a count to receive is wrong";
+      if (plans[p].receive_counts[q] != plans[p].receive[q].size())
+        return "a count to receive is wrong";
       sent += plans[p].send_counts[q];
       received += plans[p].receive_counts[q];
     }
@@ -108,14 +116,16 @@ std::string broken_both_ways(site<grid> const& here, global_extents<Source::rank
   auto const back = all_plans<Target, Source>(here, global, always);
   for (std::size_t p = 0; p < there.size(); ++p)
     for (std::size_t q = 0; q < there.size(); ++q)
-      if (!same_box(there[p].receive[q], back[p].send[q]) || !same_box(there[p].send[q], back[p].receive[q]))
+      if (!same_box(there[p].receive[q], back[p].send[q]) ||
+          !same_box(there[p].send[q], back[p].receive[q]))
         return "the way back is another one";
   return "";
 }
 
 template <class Source, class Target>
 std::int64_t moved(site<grid> const& here, global_extents<Source::rank> const& global) {
-  auto const plans = all_plans<Source, Target>(here, global, [](int const*, int const*) { return true; });
+  auto const plans =
+      all_plans<Source, Target>(here, global, [](int const*, int const*) { return true; });
   std::int64_t sum = 0;
   for (std::size_t p = 0; p < plans.size(); ++p) sum += plans[p].sent - plans[p].send_counts[p];
   return sum;
@@ -143,7 +153,8 @@ TEST_CASE("an exchange between two dimensions receives every element once") {
     CHECK(broken_both_ways<source, placed<pair_shape, shard<0>, shard<0>>>(here, global) == "");
     CHECK(broken_both_ways<source, placed<pair_shape, shard<1>, shard<1>>>(here, global) == "");
     CHECK(broken_both_ways<source, placed<pair_shape, shard<1>, shard<0>>>(here, global) == "");
-    CHECK(broken_both_ways<placed<pair_shape, shard<0>, shard<0>>, placed<pair_shape, shard<1>, shard<1>>>(here, global) == "");
+    CHECK(broken_both_ways<placed<pair_shape, shard<0>, shard<0>>,
+                           placed<pair_shape, shard<1>, shard<1>>>(here, global) == "");
   });
 }
 
@@ -185,8 +196,10 @@ TEST_CASE("a row form becomes a column form with every block received once, on a
   using columns_form = placed<vector_shape, replicate, shard<0>>;
   on_every_mesh([](site<grid> const& here, std::int64_t rows, std::int64_t columns) {
     global_extents<2> const global{{rows * columns * 2, 5}};
-    CHECK(broken<rows_form, columns_form>(here, global, comm::detail::serving_replica<0, 1>{int(columns)}) == "");
-    CHECK(broken<columns_form, rows_form>(here, global, comm::detail::serving_replica<1, 0>{int(rows)}) == "");
+    CHECK(broken<rows_form, columns_form>(here, global,
+                                          comm::detail::serving_replica<0, 1>{int(columns)}) == "");
+    CHECK(broken<columns_form, rows_form>(here, global,
+                                          comm::detail::serving_replica<1, 0>{int(rows)}) == "");
   });
 }
 
@@ -195,7 +208,8 @@ TEST_CASE("on a square mesh a rank on the diagonal sends nothing when forms chan
   site<grid> here;
   for (int n = 1; n <= 5; ++n) {
     here.sizes[0] = here.sizes[1] = n;
-    auto const plans = all_plans<placed<vector_shape, shard<0>, replicate>, placed<vector_shape, replicate, shard<0>>>(
+    auto const plans = all_plans<placed<vector_shape, shard<0>, replicate>,
+                                 placed<vector_shape, replicate, shard<0>>>(
         here, global_extents<2>{{n * 2, 5}}, comm::detail::serving_replica<0, 1>{n});
     for (int i = 0; i < n; ++i)
       for (int j = 0; j < n; ++j) {
@@ -238,7 +252,8 @@ TEST_CASE("packing a box of a tile and unpacking it gives the box back, for ever
     std::vector<box<4>> more;
     for (auto part : parts)
       for (part.begin[d] = tile.begin[d]; part.begin[d] < tile.end[d]; ++part.begin[d])
-        for (part.end[d] = part.begin[d]; part.end[d] <= tile.end[d]; ++part.end[d]) more.push_back(part);
+        for (part.end[d] = part.begin[d]; part.end[d] <= tile.end[d]; ++part.end[d])
+          more.push_back(part);
     parts = std::move(more);
   }
   CHECK(parts.size() == 5 * 9 * 14 * 20);

@@ -1,4 +1,5 @@
-// all_to_all of two and of three axes in one exchange, on every layout without pending sums that accepts it.
+// all_to_all of two and of three axes in one exchange, on every layout without pending sums that
+// accepts it.
 
 #include "every_placement.hpp"
 
@@ -14,9 +15,10 @@ struct test : keeps_the_content<all_to_all<Move...>> {
 
 template <class A, class B>
 int tried_on(grid_context& ctx) {
-  return tried<test<move<A, 0>, move<B, 0>>, test<move<A, 0>, move<B, 1>>, test<move<A, 0>, move<B, 2>>,
-               test<move<A, 1>, move<B, 0>>, test<move<A, 1>, move<B, 1>>, test<move<A, 1>, move<B, 2>>,
-               test<move<A, 2>, move<B, 0>>, test<move<A, 2>, move<B, 1>>, test<move<A, 2>, move<B, 2>>>(
+  return tried<
+      test<move<A, 0>, move<B, 0>>, test<move<A, 0>, move<B, 1>>, test<move<A, 0>, move<B, 2>>,
+      test<move<A, 1>, move<B, 0>>, test<move<A, 1>, move<B, 1>>, test<move<A, 1>, move<B, 2>>,
+      test<move<A, 2>, move<B, 0>>, test<move<A, 2>, move<B, 1>>, test<move<A, 2>, move<B, 2>>>(
       ctx, odd_channels{});
 }
 
@@ -32,8 +34,9 @@ TEST_CASE("all_to_all of two axes on every layout") {
 TEST_CASE("all_to_all of three axes") {
   for (auto const& sizes : meshes()) {
     grid_context ctx(dtm::testing::world(), sizes);
-    CHECK(tried<test<move<dp, 2>, move<cp0, 2>, move<cp1, 2>>, test<move<dp, 1>, move<cp0, 2>, move<cp1, 0>>,
-                test<move<dp, 0>, move<cp0, 0>, move<cp1, 0>>, test<move<dp, 0>, move<cp0, 1>, move<cp1, 1>>>(
-              ctx, odd_channels{}) == 32);
+    CHECK(tried<test<move<dp, 2>, move<cp0, 2>, move<cp1, 2>>,
+                test<move<dp, 1>, move<cp0, 2>, move<cp1, 0>>,
+                test<move<dp, 0>, move<cp0, 0>, move<cp1, 0>>,
+                test<move<dp, 0>, move<cp0, 1>, move<cp1, 1>>>(ctx, odd_channels{}) == 32);
   }
 }

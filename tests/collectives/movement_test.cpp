@@ -25,8 +25,8 @@ struct shift {
       auto there = ctx.where();
       int const axis = grid::index<Axis>(), size = there.sizes[axis];
       there.coordinates[axis] = ((there.coordinates[axis] + distance) % size + size) % size;
-      judge(compare_tile(y.data(), region_of<Layout>(y.global(), there.sizes, there.coordinates), there.sizes,
-                         there.coordinates, what, 0),
+      judge(compare_tile(y.data(), region_of<Layout>(y.global(), there.sizes, there.coordinates),
+                         there.sizes, there.coordinates, what, 0),
             name + ": distance " + std::to_string(distance));
     }
     judge(compare(x, what), name + ": operand");
@@ -48,7 +48,8 @@ struct from_the_first {
     auto const y = apply<broadcast<Axis>>(ctx, x, "x");
     auto first = ctx.where();
     first.coordinates[grid::index<Axis>()] = 0;
-    judge(compare_tile(y.data(), region_of(y), first.sizes, first.coordinates, what, 0), name + ": result");
+    judge(compare_tile(y.data(), region_of(y), first.sizes, first.coordinates, what, 0),
+          name + ": result");
     judge(compare(x, what), name + ": operand");
   }
 };
@@ -65,6 +66,7 @@ TEST_CASE("shift_along on every layout") {
 TEST_CASE("broadcast on every layout") {
   for (auto const& sizes : meshes()) {
     grid_context ctx(dtm::testing::world(), sizes);
-    CHECK(tried<from_the_first<dp>, from_the_first<cp0>, from_the_first<cp1>>(ctx, even_channels{}) == 75);
+    CHECK(tried<from_the_first<dp>, from_the_first<cp0>, from_the_first<cp1>>(
+              ctx, even_channels{}) == 75);
   }
 }

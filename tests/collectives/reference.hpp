@@ -1,7 +1,8 @@
 #pragma once
-// A global tensor that is known everywhere: every element is a whole number computed from its global index, and, where
-// the tensor is a pending reduction, from the coordinates that say whose term it is. So each rank fills its tile without
-// a message, and after a collective says of each of its elements what it must be, bit for bit.
+// A global tensor that is known everywhere: every element is a whole number computed from its
+// global index, and, where the tensor is a pending reduction, from the coordinates that say whose
+// term it is. So each rank fills its tile without a message, and after a collective says of each of
+// its elements what it must be, bit for bit.
 //
 // Nothing here is a template on a layout: the tests instantiate thousands of those.
 
@@ -29,14 +30,22 @@ constexpr unsigned bit = 1u << grid::index<Axis>();
 /// The meshes that are tried with as many ranks as run.
 inline std::vector<std::vector<int>> meshes() {
   switch (dtm::testing::ranks()) {
-    case 1: return {{1, 1, 1}};
-    case 2: return {{1, 1, 2}, {1, 2, 1}, {2, 1, 1}};
-    case 3: return {{1, 1, 3}, {1, 3, 1}};
-    case 4: return {{1, 2, 2}};
-    case 6: return {{1, 2, 3}, {1, 3, 2}};
-    case 8: return {{2, 2, 2}};
-    case 9: return {{1, 3, 3}};
-    default: return {{1, 1, dtm::testing::ranks()}};
+    case 1:
+      return {{1, 1, 1}};
+    case 2:
+      return {{1, 1, 2}, {1, 2, 1}, {2, 1, 1}};
+    case 3:
+      return {{1, 1, 3}, {1, 3, 1}};
+    case 4:
+      return {{1, 2, 2}};
+    case 6:
+      return {{1, 2, 3}, {1, 3, 2}};
+    case 8:
+      return {{2, 2, 2}};
+    case 9:
+      return {{1, 3, 3}};
+    default:
+      return {{1, 1, dtm::testing::ranks()}};
   }
 }
 
@@ -52,8 +61,9 @@ inline std::uint64_t noise(std::int64_t const* index, int rank, int const* term)
   return h;
 }
 
-/// What a tensor holds. An axis of `terms` has a value of its own at each of its coordinates; the other axes do not
-/// matter. Terms of a maximum are all negative, so that a stray zero wins and is seen.
+/// What a tensor holds. An axis of `terms` has a value of its own at each of its coordinates; the
+/// other axes do not matter. Terms of a maximum are all negative, so that a stray zero wins and is
+/// seen.
 struct content {
   unsigned terms = 0;
   bool maximum = false;
@@ -70,14 +80,17 @@ std::int64_t whole_number(std::uint64_t bits, content const& what) {
 
 template <class T>
 T number_as(std::int64_t number) {
-  if constexpr (std::is_same_v<T, dtm::bf16>) return dtm::bf16(float(number));
-  else return T(number);
+  if constexpr (std::is_same_v<T, dtm::bf16>)
+    return dtm::bf16(float(number));
+  else
+    return T(number);
 }
 
-/// The element at an index as the rank at `coordinates` holds it, after a reduction over the axes of `reduced`.
+/// The element at an index as the rank at `coordinates` holds it, after a reduction over the axes
+/// of `reduced`.
 template <class T>
-T element_at(std::int64_t const* index, int rank, int const* sizes, int const* coordinates, content const& what,
-             unsigned reduced = 0) {
+T element_at(std::int64_t const* index, int rank, int const* sizes, int const* coordinates,
+             content const& what, unsigned reduced = 0) {
   int term[axes];
   for (int a = 0; a < axes; ++a) term[a] = (what.terms & ~reduced) >> a & 1u ? coordinates[a] : 0;
   std::int64_t result = 0;
@@ -94,7 +107,8 @@ T element_at(std::int64_t const* index, int rank, int const* sizes, int const* c
   }
 }
 
-/// A box of global indices, and the extents inside which indices mean something (planes may reach beyond).
+/// A box of global indices, and the extents inside which indices mean something (planes may reach
+/// beyond).
 struct region {
   int rank = 0;
   std::int64_t begin[max_rank] = {}, end[max_rank] = {}, real[max_rank] = {};
@@ -123,11 +137,14 @@ struct region {
 template <class... D>
 void clip_planes(region& part, dtm::shape<D...>) {
   int d = 0;
-  ((dtm::detail::plane_channels<D> > 0 ? void(part.real[d++] = dtm::detail::plane_channels<D>) : void(++d)), ...);
+  ((dtm::detail::plane_channels<D> > 0 ? void(part.real[d++] = dtm::detail::plane_channels<D>)
+                                       : void(++d)),
+   ...);
 }
 
 template <class Layout>
-region region_of(dtm::global_extents<Layout::rank> const& global, int const* sizes, int const* coordinates) {
+region region_of(dtm::global_extents<Layout::rank> const& global, int const* sizes,
+                 int const* coordinates) {
   auto const tile = dtm::tile_of<Layout>(global, sizes, coordinates);
   region part;
   part.rank = Layout::rank;
@@ -145,7 +162,8 @@ region region_of(X const& x) {
 }
 
 template <class T>
-void fill_tile(T* data, region const& part, int const* sizes, int const* coordinates, content const& what) {
+void fill_tile(T* data, region const& part, int const* sizes, int const* coordinates,
+               content const& what) {
   part.each([&](std::int64_t const* index, std::int64_t at) {
     data[at] = part.is_real(index) ? element_at<T>(index, part.rank, sizes, coordinates, what)
                                    : number_as<T>(113);  // never sent, never read
@@ -154,8 +172,8 @@ void fill_tile(T* data, region const& part, int const* sizes, int const* coordin
 
 /// Empty, or how many elements are wrong and the first of them.
 template <class T>
-std::string compare_tile(T const* data, region const& part, int const* sizes, int const* coordinates,
-                         content const& what, unsigned reduced) {
+std::string compare_tile(T const* data, region const& part, int const* sizes,
+                         int const* coordinates, content const& what, unsigned reduced) {
   std::int64_t wrong = 0, seen = 0;
   std::string first;
   part.each([&](std::int64_t const* index, std::int64_t at) {
@@ -165,9 +183,11 @@ std::string compare_tile(T const* data, region const& part, int const* sizes, in
     if (data[at] == expected || ++wrong > 1) return;
     first = "at [";
     for (int d = 0; d < part.rank; ++d) first += (d ? ", " : "") + std::to_string(index[d]);
-    first += "] is " + std::to_string(double(data[at])) + ", expected " + std::to_string(double(expected));
+    first += "] is " + std::to_string(double(data[at])) + ", expected " +
+             std::to_string(double(expected));
   });
-  return wrong == 0 ? std::string() : std::to_string(wrong) + " of " + std::to_string(seen) + " wrong: " + first;
+  return wrong == 0 ? std::string()
+                    : std::to_string(wrong) + " of " + std::to_string(seen) + " wrong: " + first;
 }
 
 template <class Mesh, class Shape, class... P>
@@ -196,7 +216,8 @@ void fill(X& x, content const& what = content_of<typename X::layout_type>()) {
 /// Empty, or what is wrong with x.
 template <class X>
 std::string compare(X const& x, content const& what, unsigned reduced = 0) {
-  return compare_tile(x.data(), region_of(x), x.where().sizes, x.where().coordinates, what, reduced);
+  return compare_tile(x.data(), region_of(x), x.where().sizes, x.where().coordinates, what,
+                      reduced);
 }
 
 /// One assertion for a whole tile.
@@ -206,7 +227,8 @@ inline void judge(std::string const& problem, std::string const& what) {
 }
 
 inline std::string mesh_text(int const* sizes) {
-  return "mesh " + std::to_string(sizes[0]) + "x" + std::to_string(sizes[1]) + "x" + std::to_string(sizes[2]);
+  return "mesh " + std::to_string(sizes[0]) + "x" + std::to_string(sizes[1]) + "x" +
+         std::to_string(sizes[2]);
 }
 
 }  // namespace reference

@@ -1,5 +1,6 @@
-// transpose in all variants on every layout that accepts it, on square and rectangular meshes: shard with shard, shard
-// with replicate, and shard with a pending sum, whose terms come out in another way but with the same sum.
+// transpose in all variants on every layout that accepts it, on square and rectangular meshes:
+// shard with shard, shard with replicate, and shard with a pending sum, whose terms come out in
+// another way but with the same sum.
 
 #include "every_placement.hpp"
 
@@ -19,9 +20,12 @@ struct test {
 
   template <class Layout>
   static void run(grid_context& ctx, std::string const& name) {
-    if constexpr (pending_on<Layout, A>) sums_are_kept<Layout, A, B>(ctx, name);
-    else if constexpr (pending_on<Layout, B>) sums_are_kept<Layout, B, A>(ctx, name);
-    else keeps_the_content<transpose<A, B>>::template run<Layout>(ctx, name);
+    if constexpr (pending_on<Layout, A>)
+      sums_are_kept<Layout, A, B>(ctx, name);
+    else if constexpr (pending_on<Layout, B>)
+      sums_are_kept<Layout, B, A>(ctx, name);
+    else
+      keeps_the_content<transpose<A, B>>::template run<Layout>(ctx, name);
   }
 
   template <class Layout, class Pending, class Sharded>
@@ -29,7 +33,8 @@ struct test {
     tensor<double, Layout> x(ctx, extents_on(ctx));
     fill(x);
     auto const y = apply<transpose<A, B>>(ctx, x, "x");
-    judge(compare(apply<all_reduce<Sharded>>(ctx, y, "y"), content_of<Layout>(), bit<Pending>), name + ": result");
+    judge(compare(apply<all_reduce<Sharded>>(ctx, y, "y"), content_of<Layout>(), bit<Pending>),
+          name + ": result");
     judge(compare(x, content_of<Layout>()), name + ": operand");
   }
 };
