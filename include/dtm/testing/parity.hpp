@@ -172,7 +172,7 @@ double central_difference(double step, F&& loss) {
 template <class Run>
 void check_differences(Run& run, reference const& gradients) {
   using T = typename Run::T;
-  constexpr double step = std::is_same_v<T, double> ? 1e-2 : 5e-2;
+  constexpr double step = std::is_same_v<T, double> ? 2e-3 : 5e-2;
   constexpr double tolerance = std::is_same_v<T, double> ? 1e-7 : 1e-2;
   auto const judge = [&](std::string const& name, serial::array<double> const& gradient, double length, std::uint64_t key,
                          auto&& loss) {

@@ -1,0 +1,69 @@
+// Memory of the part that grows with N^2 falls as 1/P: what is kept, and the peaks of both directions, on worlds of one, four
+// and nine ranks made from one world of nine. 36 channels divide by all of them.
+
+#include <mpi.h>
+
+#include <algorithm>
+
+#include "triangle_multiplication.hpp"
+
+using namespace dtm;
+using namespace dtm::testing;
+
+namespace {
+
+struct measured {
+  double saved = 0, forward_peak = 0, backward_peak = 0;
+};
+
+/// The most that a rank needs on a side x side mesh of the first ranks; zero on the others.
+template <class Schedule>
+measured on_square(int side, std::int64_t n) {
+  int const wanted = side * side;
+  MPI_Comm part = MPI_COMM_NULL;
+  MPI_Comm_split(world().native(), rank() < wanted ? 0 : MPI_UNDEFINED, rank(), &part);
+  measured result;
+  if (part == MPI_COMM_NULL) return result;
+  {
+    comm::world ranks(part);
+    context<host, grid> ctx(ranks, {1, side, side});
+    using module_type = triangle_multiplication<outgoing, space<double, grid>, 36, Schedule>;
+    module_type module(ctx);
+    auto const bound = extents{bind<batch>(1), bind<tokens>(n)};
+    parity_plan const plan;
+    parity_run<context<host, grid>, module_type, std::remove_const_t<decltype(bound)>> run(ctx, module, bound, plan);
+    (void)run.measured_run();
+    CHECK(run.report.failures.empty());
+    double mine[] = {double(run.report.saved_bytes), double(run.report.forward_peak_bytes),
+                     double(run.report.backward_peak_bytes)};
+    double most[3];
+    everyone(ctx).all_reduce(mine, most, 3, comm::reduction::max, comm::call{"all_reduce", "memory"}).wait();
+    result = {most[0], most[1], most[2]};
+  }
+  MPI_Comm_free(&part);
+  return result;
+}
+
+template <class Schedule>
+void falls_with_the_mesh() {
+  std::int64_t const n = 36;
+  measured const one = on_square<Schedule>(1, n), four = on_square<Schedule>(2, n), nine = on_square<Schedule>(3, n);
+  if (rank() > 0) return;
+  double const unit = double(n) * double(n) * 36 * 8;
+  std::printf("%s: units of the pair tile at P = 1, 4, 9: kept %.2f %.2f %.2f, peak forward %.2f %.2f %.2f, backward %.2f %.2f %.2f\n",
+              Schedule::name, one.saved / unit, 4 * four.saved / unit, 9 * nine.saved / unit, one.forward_peak / unit,
+              4 * four.forward_peak / unit, 9 * nine.forward_peak / unit, one.backward_peak / unit,
+              4 * four.backward_peak / unit, 9 * nine.backward_peak / unit);
+  // with one rank the ring has nothing in flight: one unit less
+  double const in_flight = std::is_same_v<Schedule, cannon> ? unit : 0;
+  for (auto const member : {&measured::saved, &measured::forward_peak, &measured::backward_peak}) {
+    double const expected = one.*member + (member == &measured::saved ? 0 : in_flight);
+    CHECK(4 * four.*member == Approx(expected).epsilon(0.1));
+    CHECK(9 * nine.*member == Approx(expected).epsilon(0.1));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("triangle multiplication by all-to-all needs 1/P of the memory") { falls_with_the_mesh<channel_all_to_all>(); }
+TEST_CASE("triangle multiplication by cannon needs 1/P of the memory") { falls_with_the_mesh<cannon>(); }
