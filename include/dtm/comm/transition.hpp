@@ -89,6 +89,12 @@ struct nothing_to_finish {
 template <class Collective>
 struct collective;
 
+// What begin returns beside its compile error, so that nothing follows.
+template <class Result>
+struct refused {
+  Result wait() { __builtin_unreachable(); }
+};
+
 }  // namespace dtm::comm
 
 namespace dtm {
@@ -98,15 +104,17 @@ template <class Collective, class Context, any_tensor X>
 auto begin(Context& ctx, X const& x, char const* name = "",
            comm::call_site where = comm::call_site::current()) {
   detail::check_collective<Collective, X>();
-  return comm::collective<Collective>::begin(ctx, x, name, where);
+  if constexpr (detail::accepts<Collective, X>)
+    return comm::collective<Collective>::begin(ctx, x, name, where);
+  else
+    return comm::refused<detail::unchecked_after_t<Collective, X>>{};
 }
 
 /// Runs a collective to its end.
 template <class Collective, class Context, any_tensor X>
 detail::unchecked_after_t<Collective, X> apply(Context& ctx, X const& x, char const* name = "",
                                                comm::call_site where = comm::call_site::current()) {
-  detail::check_collective<Collective, X>();
-  return comm::collective<Collective>::begin(ctx, x, name, where).wait();
+  return begin<Collective>(ctx, x, name, where).wait();
 }
 
 }  // namespace dtm

@@ -28,7 +28,7 @@ struct shared_layout {
 };
 template <class Layout, class First, class... Rest>
 struct shared_layout<Layout, First, Rest...>
-    : shared_layout<with_placement_t<Layout, First, partial<sum>>, Rest...> {};
+    : shared_layout<place_t<Layout, First, partial<sum>>, Rest...> {};
 
 template <class Layout, class Indices>
 struct completion;
@@ -56,9 +56,9 @@ using completion_of = completion<typename X::layout_type, axis_indices<typename 
 template <class... Axis, class Context, any_tensor X>
 with_layout_t<X, typename detail::shared_layout<typename X::layout_type, Axis...>::type> share(Context& ctx, X x) {
   using layout_type = typename X::layout_type;
-  (void)sizeof(detail::all_of<detail::unless<detail::is_replicate<typename layout_type::template placement<Axis>>,
-                                             contract::share_needs_replicate<
-                                                 Axis, typename layout_type::template placement<Axis>>>...>);
+  (void)sizeof(detail::first_error<
+               detail::unless<detail::is_replicate<detail::placement_on_t<layout_type, Axis>>,
+                              contract::share_needs_replicate<Axis, detail::placement_on_t<layout_type, Axis>>>...>);
   using result_type = with_layout_t<X, typename detail::shared_layout<layout_type, Axis...>::type>;
   if (((ctx.template coordinate<Axis>() != 0) || ...))
     local::for_each(ctx, x.size(), kernels::set_zero<typename X::element_type>{x.data()});

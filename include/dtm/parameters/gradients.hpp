@@ -104,27 +104,31 @@ void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete, std::int
   }
 }
 
-template <class Pending, bool IsPending>
-struct synchronised : not_pending_gradients<Pending> {
+template <class Pending>
+inline constexpr bool pending_tree = is_pending<typename Pending::space_type>::value;
+
+// What synchronise yields; of anything else than pending gradients the same again, its body says what is wrong.
+template <class Pending, bool IsPending = pending_tree<Pending>>
+struct synchronised {
   using type = Pending;
 };
 template <class Pending>
 struct synchronised<Pending, true> {
   using type = typename Pending::template in<complete_gradients<typename Pending::space_type::of>>;
 };
-template <class Pending>
-inline constexpr bool pending_tree = is_pending<typename Pending::space_type>::value;
 
 }  // namespace detail
 
 /// Sums pending gradients over the whole mesh, in parameter order, one all_reduce a bucket. Consumes them.
 template <class Context, class Pending>
-typename detail::synchronised<Pending, detail::pending_tree<Pending>>::type synchronise(
+typename detail::synchronised<std::remove_cvref_t<Pending>>::type synchronise(
     Context& ctx, Pending&& pending, std::int64_t bucket_elements = gradient_bucket_elements,
     comm::call_site where = comm::call_site::current()) {
   static_assert(!std::is_lvalue_reference_v<Pending>,
                 "dtm gradients: synchronise consumes the pending gradients; pass std::move(gradients)");
-  using complete_type = typename detail::synchronised<Pending, detail::pending_tree<Pending>>::type;
+  using given = std::remove_cvref_t<Pending>;
+  (void)sizeof(detail::unless<detail::pending_tree<given>, detail::not_pending_gradients<given>>);
+  using complete_type = typename detail::synchronised<given>::type;
   auto complete = make_like<complete_type>(ctx, pending);
   detail::sum_in_buckets(ctx, pending, complete, bucket_elements, where);
   return complete;
