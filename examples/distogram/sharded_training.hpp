@@ -90,7 +90,7 @@ class sharded_training {
     std::vector<std::int64_t> all(fields * std::size_t(work_.world.size()));
     ctx_.along_all()
         .all_gather(mine, all.data(), std::int64_t(fields),
-                    dtm::comm::call{"all_gather", "usage", 0, std::source_location::current()})
+                    dtm::comm::call{"all_gather", "usage", 0, dtm::comm::call_site::current()})
         .wait();
     std::vector<rank_usage> result;
     for (int rank = 0; rank < work_.world.size(); ++rank) {
