@@ -1,0 +1,106 @@
+#!/usr/bin/env bash
+# usage: sync.sh REPOSITORY KIND...
+# The parts of README.md and docs/ that are not written by hand are what a directive before them says:
+#
+#   <!-- from FILE NAME -->        the next code block is FILE between its lines "// [NAME]"
+#   <!-- block FILE TEXT -->       the next code block is the brace block of FILE that begins with the first line
+#                                  with TEXT, and the line "template" before it
+#   <!-- generated WORD -->        the text up to <!-- end --> is printed by $DTM_DOCS_GENERATE WORD
+#   <!-- drawn WORD -->            the next code block is printed by $DTM_DOCS_GENERATE WORD
+#   <!-- run_time ERROR -->        the next code block is what $DTM_DOCS_RUN_TIME ERROR prints
+#   <!-- compiler FILE REGEX -->   the next code block is a case of a negative test and what g++ 12 says to it
+#   <!-- fragment -->              the next code block is not compiled
+#
+# Compares the parts of the given kinds; with DTM_UPDATE_DOCS=1 they are rewritten. Kind "marked" checks that
+# every C++ block has a directive.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+cd "$1"
+shift
+kinds=" $* "
+pages=(README.md docs/*.md)
+stale=0
+
+between() {  # FILE NAME: the lines between the marks, without their common indentation
+  awk -v mark="// [$2]" '{ line = $0; sub(/^ +/, "", line) } line == mark { inside = !inside; seen++; next } inside
+                         END { if (seen != 2) { print "no part [" mark "]"; exit 1 } }' "$1" | unindented
+}
+
+unindented() {
+  awk '{ lines[NR] = $0; if ($0 != "") { match($0, /^ */); if (least == "" || RLENGTH < least) least = RLENGTH } }
+       END { for (i = 1; i <= NR; i++) print substr(lines[i], least + 1) }'
+}
+
+block() {  # FILE TEXT: up to the closing brace at the indentation of the first line
+  awk -v text="$2" '!inside && index($0, text) { inside = 1; match($0, /^ */); indent = RLENGTH
+                                               if (before ~ /^ *template </) print before }
+                    { before = $0 }
+                    inside { print; match($0, /^ */); if (RLENGTH == indent && $0 ~ /^ *}/) { done = 1; exit } }
+                    END { if (!done) { print "no block with " text; exit 1 } }' "$1" | unindented
+}
+
+content() {  # KIND ARGUMENTS...
+  case $1 in
+    from) between "$2" "$3" ;;
+    block) block "$2" "${*:3}" ;;
+    generated | drawn) "$DTM_DOCS_GENERATE" "$2" | sed 's/ *$//' ;;
+    run_time)  # neither times nor lines of headers are what a page is about
+      $DTM_DOCS_RUN_TIME "$2" | sed -E 's# *$##; s#[^ "]*/(tests|include|examples)/#\1/#g
+        s#(include/[a-z_/]+\.hpp):[0-9]+#\1#g; s# for [0-9.]+ s;# for 2.0 s;#' | fold -s -w 108 | sed 's/ *$//' ;;
+    compiler) bash "$here/compiler_says.sh" "$2" "${*:3}" ;;
+  esac
+}
+
+for page in "${pages[@]}"; do
+  fresh=$(mktemp)
+  old=""      # what is being skipped, up to a line "``` " or <!-- end -->
+  pending=""  # content that waits for the opening fence
+  marked=0 number=0
+  while IFS= read -r line || [ -n "$line" ]; do
+    number=$((number + 1))
+    if [ -n "$old" ]; then
+      if [ "$line" = "$old" ]; then old="" && printf '%s\n' "$line" >>"$fresh"; fi
+      continue
+    fi
+    printf '%s\n' "$line" >>"$fresh"
+    if [[ $line =~ ^\<\!--\ ([a-z_]+)(\ (.*))?\ --\>$ ]]; then
+      kind=${BASH_REMATCH[1]} words=${BASH_REMATCH[3]:-}
+      marked=1
+      if [[ $kind =~ ^(from|block|generated|drawn|run_time|compiler)$ && $kinds == *" $kind "* ]]; then
+        read -ra arguments <<<"$words"
+        text=$(content "$kind" "${arguments[@]}" </dev/null) ||  # mpiexec would read the page
+          { echo "$page:$number: $line: cannot be made: $text"; stale=1; continue; }
+        if [ "$kind" = generated ]; then
+          printf '\n%s\n\n' "$text" >>"$fresh"
+          old="<!-- end -->"
+        else
+          pending=$text
+        fi
+      fi
+    elif [[ $line == '```'* ]]; then
+      if [ "$line" = '```cpp' ] && [ "$marked" = 0 ] && [[ $kinds == *" marked "* ]]; then
+        echo "$page:$number: a C++ block that is neither compiled nor marked as a fragment"
+        stale=1
+      fi
+      if [ -n "$pending" ]; then
+        printf '%s\n' "$pending" >>"$fresh"
+        pending=""
+        old='```'
+      fi
+      marked=0
+    fi
+  done <"$page"
+  [ -z "$old" ] || { echo "$page: no line '$old' after the last directive"; stale=1; }
+  if ! cmp -s "$page" "$fresh"; then
+    if [ "${DTM_UPDATE_DOCS:-0}" = 1 ]; then
+      cp "$fresh" "$page"
+      echo "$page: rewritten"
+    else
+      diff -u "$page" "$fresh" | sed -n 1,60p
+      echo "$page is stale; DTM_UPDATE_DOCS=1 rewrites it"
+      stale=1
+    fi
+  fi
+  rm -f "$fresh"
+done
+[ "$stale" = 0 ] && echo "up to date:$kinds"
