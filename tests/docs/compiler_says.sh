@@ -24,7 +24,7 @@ if output=$($DTM_DOCS_COMPILER -std=c++20 -fsyntax-only -fno-diagnostics-show-ca
   exit 1
 fi
 fold_words() { fold -s -w 108 | sed 's/ *$//'; }
-error=$(grep -m1 -E ': error: ' <<<"$output")
+error=$(grep -m1 -E ': error: ' <<<"$output") || { echo "$output"; exit 1; }
 class=$(sed -nE 's/.* stands? in the line that names ([a-z_]+).*/\1/p' <<<"$error")
 [ -z "$class" ] ||
   grep -m1 -E "In instantiation of .*[:' ]$class<" <<<"$output" | sed -E 's/^[^ ]*: //; s/:$//' | fold_words
