@@ -98,12 +98,12 @@ struct array {
   std::ptrdiff_t offset(std::initializer_list<std::int64_t> index) const {
     assert(index.size() <= extents.size());
     std::int64_t result = 0;
-    std::size_t d = 0;
+    auto extent = extents.begin();
     for (std::int64_t i : index) {
-      assert(i >= 0 && i < extents[d]);
-      result = result * extents[d++] + i;
+      assert(i >= 0 && i < *extent);
+      result = result * *extent++ + i;
     }
-    for (; d < extents.size(); ++d) result *= extents[d];
+    for (; extent != extents.end(); ++extent) result *= *extent;
     return static_cast<std::ptrdiff_t>(result);
   }
 };
