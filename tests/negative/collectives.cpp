@@ -291,8 +291,9 @@ using wrong = after_t<all_slice<cp0, 1>, on_line<shape<tokens, planes<8>>, repli
 // case 43: error: static.assert.*dtm collective: channels that are dealt as planes come and go
 // case 43: planes_of_channels<.*all_to_all<.*move<.*cp1, 2> ?>, .*cp1, 3>
 #if DTM_CASE == 43
-using both = tensor<float, layout<grid, shape<batch, tokens, tokens, planes<8>>, shard<0>, shard<3>,
-                                  shard<3>>>;
+using both =
+    tensor<float,
+           layout<grid, shape<batch, tokens, tokens, planes<8>>, shard<0>, shard<3>, shard<3>>>;
 using wrong = after_t<all_to_all<move<cp1, 2>>, both>;
 #endif
 
@@ -305,7 +306,8 @@ using wrong = after_on_grid<all_to_all<move<cp1, 3>>, shard<0>, shard<3>, shard<
 // case 45: error: static.assert.*dtm collective: channels that are dealt as planes come and go
 // case 45: planes_of_channels<.*transpose<.*cp0, .*cp1>, .*cp0, 3>
 #if DTM_CASE == 45
-using one = tensor<float, layout<grid, shape<batch, tokens, tokens, planes<8>>, shard<0>, shard<3>,
-                                 shard<2>>>;
+using one =
+    tensor<float,
+           layout<grid, shape<batch, tokens, tokens, planes<8>>, shard<0>, shard<3>, shard<2>>>;
 using wrong = after_t<transpose<cp0, cp1>, one>;
 #endif

@@ -7,10 +7,13 @@
 
 using namespace dtm;
 template <int Rows, int Columns>
-using on_mesh = triangle_product<outgoing, space<float, mesh<dp, sized<cp0, Rows>, sized<cp1, Columns>>>, 8, cannon>;
+using on_mesh =
+    triangle_product<outgoing, space<float, mesh<dp, sized<cp0, Rows>, sized<cp1, Columns>>>, 8,
+                     cannon>;
 
 #if DTM_CASE == 0
-template struct dtm::triangle_product<outgoing, space<float, mesh<dp, sized<cp0, 3>, sized<cp1, 3>>>, 8, cannon>;
+template struct dtm::triangle_product<
+    outgoing, space<float, mesh<dp, sized<cp0, 3>, sized<cp1, 3>>>, 8, cannon>;
 static_assert(on_mesh<2, 2>::is_outgoing);
 #endif
 

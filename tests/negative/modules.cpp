@@ -1,0 +1,91 @@
+// Laws L1 and L5 in whole modules: the error names the module, its argument and what differs.
+#include "dtm/modules/transition.hpp"
+#include "dtm/modules/triangle_multiplication.hpp"
+#include "negative/stand_in.hpp"
+
+struct context_type : stand_in<grid> {
+  dtm::memory& memory();
+  template <class... Along>
+  comm::group& along();
+  template <class Along>
+  int size() const;
+  template <class Along>
+  int coordinate() const;
+};
+using space_type = space<float, grid>;
+using triangle = triangle_multiplication<outgoing, space_type, 8>;
+using single = single_tensor<space_type, c<8>>;
+using feed_forward = transition<space_type, 8, 16, single>;
+using z_type = pair_tensor<space_type, c<8>>;
+using mask_type = pair_tensor<space_type>;
+template <class T>
+T& any();
+
+#if DTM_CASE == 0
+void program(context_type& ctx, triangle const& module, gradients_of_t<triangle>& gradients) {
+  auto result = module.forward(ctx, any<z_type>(), any<mask_type>());
+  module.backward(ctx, std::move(result.saved), any<z_type>(), gradients);
+}
+void program(context_type& ctx, feed_forward const& module,
+             gradients_of_t<feed_forward>& gradients) {
+  auto result = module.forward(ctx, any<single>());
+  module.backward(ctx, std::move(result.saved), any<cotangent_t<single>>(), gradients);
+}
+#endif
+
+// case 1: error: static.assert.*dtm contract: placement differs on one mesh axis
+// case 1: placement_on<.*triangle_multiplication_outgoing, .*arg::mask>, .*cp1, .*shard<2>, .*replicate>
+#if DTM_CASE == 1
+void program(context_type& ctx, triangle const& module) {
+  module.forward(
+      ctx, any<z_type>(),
+      any<with_layout_t<mask_type, with_placement_t<mask_type::layout_type, cp1, replicate>>>());
+}
+#endif
+
+// case 2: error: static.assert.*dtm contract: placement differs on one mesh axis
+// case 2: placement_on<.*triangle_multiplication_outgoing, .*arg::x>, .*cp0, .*shard<1>, .*partial<.*sum
+#if DTM_CASE == 2
+void program(context_type& ctx, triangle const& module) {
+  module.forward(ctx, any<pair_placed<shard<0>, partial<sum>, shard<2>>>(), any<mask_type>());
+}
+#endif
+
+// case 3: error: static.assert.*dtm contract: wrong number of tensors
+// case 3: takes<.*module::triangle_multiplication_outgoing, 2, 1>
+#if DTM_CASE == 3
+void program(context_type& ctx, triangle const& module) {
+  module.forward(ctx, any<z_type>());
+}
+#endif
+
+// case 4: error: static.assert.*dtm contract: a dimension differs
+// case 4: dimension_at<.*triangle_multiplication_outgoing, .*arg::x>, 3, .*c<8>, .*c<16>
+#if DTM_CASE == 4
+void program(context_type& ctx, triangle const& module) {
+  module.forward(ctx, any<pair_tensor<space_type, c<16>>>(), any<mask_type>());
+}
+#endif
+
+// case 5: error: static.assert.*dtm contract: the mesh differs
+// case 5: mesh_is<.*triangle_multiplication_outgoing, .*arg::x>
+#if DTM_CASE == 5
+void program(context_type& ctx, triangle const& module) {
+  module.forward(ctx, any<pair_tensor<space<float, mesh<dp, cp1, cp0>>, c<8>>>(), any<mask_type>());
+}
+#endif
+
+// case 6: error: (cannot convert|no (viable conversion|matching (member )?function))
+#if DTM_CASE == 6
+void program(context_type& ctx, feed_forward const& module, feed_forward::kept& saved,
+             gradients_of_t<feed_forward>& gradients) {
+  module.backward(ctx, std::move(saved), any<single>(), gradients);
+}
+#endif
+
+// case 7: error: (cannot convert|no (viable conversion|matching (member )?function))
+#if DTM_CASE == 7
+void program(context_type& ctx, triangle const& module, triangle::kept& saved) {
+  module.backward(ctx, std::move(saved), any<z_type>(), any<complete_gradients_of_t<triangle>>());
+}
+#endif
