@@ -66,6 +66,7 @@ TEST_CASE("a world whose ranks do not all come is an error, not a hang") {
                       dtm::testing::contains("not every rank of the parent communicator came"));
     CHECK(seconds_since(start) < 1.5);
   }
+  dtm::comm::detail::free_at_finalize(parent);
 }
 
 TEST_CASE("ranks that come late are waited for") {

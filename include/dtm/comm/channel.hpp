@@ -33,7 +33,10 @@ class channel {
 
   /// After a failure the communicator is abandoned: messages for it may still be under way.
   ~channel() {
-    if (owned_ && comm_ != MPI_COMM_NULL && !ranks_.failed() && mpi::is_running())
+    if (!owned_ || comm_ == MPI_COMM_NULL || !mpi::is_running()) return;
+    if (ranks_.failed())
+      detail::free_at_finalize(comm_);
+    else
       MPI_Comm_free(&comm_);
   }
 

@@ -58,7 +58,11 @@ class control {
   ~control() {
     if (failure_ && mpi::is_running()) drain();
     for (auto& message : outgoing_) detail::keep_until_exit(std::move(message));
-    if (!failure_ && mpi::is_running()) MPI_Comm_free(&comm_);
+    if (!mpi::is_running()) return;
+    if (failure_)
+      detail::free_at_finalize(comm_);
+    else
+      MPI_Comm_free(&comm_);
   }
 
   int rank() const { return rank_; }

@@ -3,16 +3,7 @@
 
 #include <mpi.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define DTM_ADDRESS_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define DTM_ADDRESS_SANITIZER 1
-#endif
-#endif
-#ifdef DTM_ADDRESS_SANITIZER
-#include <sanitizer/lsan_interface.h>
-#endif
+#include "sanitizer.hpp"
 
 namespace dtm::comm {
 
@@ -22,9 +13,7 @@ class environment {
     int started = 0;
     MPI_Initialized(&started);
     if (started) return;
-#ifdef DTM_ADDRESS_SANITIZER
-    __lsan::ScopedDisabler mpi_keeps_its_own;  // a kilobyte that MPICH's start-up never frees
-#endif
+    detail::leaks_not_recorded scope;
     int provided = 0;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided);
     owner_ = true;

@@ -95,7 +95,7 @@ class mesh_groups {
     std::int64_t product = 1;
     for (int size : sizes_) {
       if (size < 1) throw mesh_error("mesh " + shape() + ": every axis has at least one rank");
-      product = std::min<std::int64_t>(product * size, std::int64_t(1) << 40);
+      product = std::min(product * size, std::int64_t(1) << 31);  // enough to be wrong
     }
     if (product != ranks)
       throw mesh_error("mesh " + shape() + " has " + std::to_string(product) +

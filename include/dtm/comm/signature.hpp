@@ -83,7 +83,7 @@ inline std::int64_t hash_bytes(void const* data, std::size_t bytes) noexcept {
     mix(word);
   }
   std::uint64_t word = 0;
-  std::memcpy(&word, at, bytes);
+  if (bytes > 0) std::memcpy(&word, at, bytes);
   mix(word);
   return std::int64_t(hash >> 1);
 }
