@@ -1,8 +1,9 @@
 #pragma once
-// Planted faults. Each must make the harness report a failure of the right kind; a harness that never fails proves nothing.
+// Planted faults. Each must make the harness report a failure of the right kind; a harness that
+// never fails proves nothing.
 //
-//   faulty_context   the ranks talk wrongly: a reduction without cp1, the neighbour on the other side, a stale tile
-//   faulty_triangle  the module is wrong: a gradient scaled by P, a transposed tile, a mask ignored, ...
+//   faulty_context   the ranks talk wrongly: a reduction without cp1, the neighbour on the other side
+//   faulty           the module is wrong: a gradient scaled by P, a transposed tile, a mask ignored
 
 #include <mpi.h>
 
@@ -15,10 +16,12 @@ namespace dtm::testing {
 
 enum class talk { right, without_cp1, other_neighbour, stale_tile, exchanged_axes };
 
-/// A context whose groups may be the wrong ones. The harness itself talks over groups(), which are right.
+/// A context whose groups may be the wrong ones. The harness itself talks over groups(), which are
+/// right.
 class faulty_context : public context<host, grid> {
  public:
-  faulty_context(comm::world& ranks, std::vector<int> sizes, talk how) : context(ranks, sizes), how_(how) {
+  faulty_context(comm::world& ranks, std::vector<int> sizes, talk how)
+      : context(ranks, sizes), how_(how) {
     if (how != talk::other_neighbour) return;
     // the same mesh with cp1 counted from the other end
     int const columns = sizes[2], column = ranks.rank() % columns;
@@ -36,7 +39,8 @@ class faulty_context : public context<host, grid> {
   comm::group& along() {
     if constexpr (std::is_same_v<std::tuple<Axis...>, std::tuple<cp1>>) {
       if (how_ == talk::other_neighbour) return mirror_->along<cp1>();
-      if (how_ == talk::stale_tile) return groups().along(0);  // a group of one gives its own tile back
+      if (how_ == talk::stale_tile)
+        return groups().along(0);  // a group of one gives its own tile back
       if (how_ == talk::exchanged_axes) return context::along<cp0>();
     } else if constexpr (std::is_same_v<std::tuple<Axis...>, std::tuple<cp0>>) {
       if (how_ == talk::exchanged_axes) return context::along<cp1>();
@@ -58,16 +62,16 @@ class faulty_context : public context<host, grid> {
 
 enum class wrong {
   nothing,
-  gradient_scaled,     // by the number of ranks
-  transposed_tile,     // rank (i, j) gives the tile of (j, i)
+  gradient_scaled,  // by the number of ranks
+  transposed_tile,  // rank (i, j) gives the tile of (j, i)
   mask_ignored,
   input_changed,
   parameter_changed,
   message_too_many,
   keeps_too_much,
-  another_time,        // other bits in every run
+  another_time,  // other bits in every run
   gradient_assigned,
-  input_gradient_adds, // to what the last call left
+  input_gradient_adds,  // to what the last call left
   reads_padding,
 };
 
@@ -101,11 +105,13 @@ struct faulty : Module {
     if (what == wrong::message_too_many) (void)apply<transpose<cp0, cp1>>(ctx, x, "x");
     if (what == wrong::keeps_too_much) hoard = x.clone();
     if (what == wrong::another_time) done.y.data()[0] *= 1 + 1e-15 * calls;
-    if (what == wrong::reads_padding)  // of the second sample, whose first element of a tile is not padding everywhere
+    if (what ==
+        wrong::reads_padding)  // in the second sample some tile begins valid and ends padded
       done.y.data()[x.size() / 2] += 1e-14 * x.data()[x.size() - 1];
     if (what == wrong::transposed_tile) {
       auto const across = apply<transpose<cp0, cp1>>(ctx, done.y, "y");
-      done.y = from_local<typename X::layout_type>(ctx, across.data(), across.size(), across.global());
+      done.y =
+          from_local<typename X::layout_type>(ctx, across.data(), across.size(), across.global());
     }
     return done;
   }

@@ -1,5 +1,5 @@
-// Every planted fault is seen, by the check that is there for it. Four and nine ranks: what a ring of two hides, a ring of three
-// shows.
+// Every planted fault is seen, by the check that is there for it. Four and nine ranks: what a ring
+// of two hides, a ring of three shows.
 
 #include "faults.hpp"
 
@@ -17,7 +17,9 @@ parity_plan quiet() {
   return plan;
 }
 
-std::vector<int> square() { return {1, ranks() == 9 ? 3 : 2, ranks() == 9 ? 3 : 2}; }
+std::vector<int> square() {
+  return {1, ranks() == 9 ? 3 : 2, ranks() == 9 ? 3 : 2};
+}
 
 template <class Module>
 parity_report with(talk how, parity_plan const& plan) {
@@ -45,7 +47,8 @@ TEST_CASE("parameter gradients that are not summed over cp1") {
   auto const report = with<sound>(talk::without_cp1, plan);
   CHECK(report.failed(check::values));
   CHECK(report.failed(check::replicas));
-  for (auto const& y : report.outputs) CHECK(y.error <= 1e-12);  // outputs and input gradients see nothing
+  for (auto const& y : report.outputs)
+    CHECK(y.error <= 1e-12);  // outputs and input gradients see nothing
   for (auto const& dx : report.input_gradients) CHECK(dx.error <= 1e-12);
   for (auto const& dw : report.parameter_gradients) CHECK(dw.error > 1e-3);
 }
@@ -72,9 +75,15 @@ TEST_CASE("a gradient scaled by the number of ranks") {
   CHECK(report.failed(check::values));
   CHECK(report.failed(check::differences));
 }
-TEST_CASE("a transposed tile") { CHECK(with(wrong::transposed_tile).failed(check::values)); }
-TEST_CASE("a mask that is ignored") { CHECK(with(wrong::mask_ignored).failed(check::values)); }
-TEST_CASE("an input that changes by one bit") { CHECK(with(wrong::input_changed).failed(check::inputs_unmodified)); }
+TEST_CASE("a transposed tile") {
+  CHECK(with(wrong::transposed_tile).failed(check::values));
+}
+TEST_CASE("a mask that is ignored") {
+  CHECK(with(wrong::mask_ignored).failed(check::values));
+}
+TEST_CASE("an input that changes by one bit") {
+  CHECK(with(wrong::input_changed).failed(check::inputs_unmodified));
+}
 TEST_CASE("a parameter that changes by one bit on one rank") {
   auto const report = with(wrong::parameter_changed);
   INFO(report.text());
@@ -82,10 +91,18 @@ TEST_CASE("a parameter that changes by one bit on one rank") {
   for (auto const& f : report.failures)
     if (f.about == check::inputs_unmodified) CHECK(f.rank == ranks() - 1);
 }
-TEST_CASE("a message too many") { CHECK(with(wrong::message_too_many).failed(check::collectives)); }
-TEST_CASE("more is kept than the contract says") { CHECK(with(wrong::keeps_too_much).failed(check::saved_bytes)); }
-TEST_CASE("other bits in every run") { CHECK(with(wrong::another_time).failed(check::determinism)); }
-TEST_CASE("gradients that are assigned") { CHECK(with(wrong::gradient_assigned).failed(check::gradients_add)); }
+TEST_CASE("a message too many") {
+  CHECK(with(wrong::message_too_many).failed(check::collectives));
+}
+TEST_CASE("more is kept than the contract says") {
+  CHECK(with(wrong::keeps_too_much).failed(check::saved_bytes));
+}
+TEST_CASE("other bits in every run") {
+  CHECK(with(wrong::another_time).failed(check::determinism));
+}
+TEST_CASE("gradients that are assigned") {
+  CHECK(with(wrong::gradient_assigned).failed(check::gradients_add));
+}
 TEST_CASE("an input gradient that adds to the last one") {
   CHECK(with(wrong::input_gradient_adds).failed(check::determinism));
 }
@@ -107,7 +124,9 @@ TEST_CASE("module and oracle share a mistake: only the differences see it") {
   faulty<sound> module(ctx, wrong::gradient_scaled);
   double const scale = ranks();
   serial_oracle const oracle(
-      [](auto t) { return serial::triangle_multiplication<decltype(t)>(serial_direction<outgoing>, 8); },
+      [](auto t) {
+        return serial::triangle_multiplication<decltype(t)>(serial_direction<outgoing>, 8);
+      },
       [scale](auto& serial_module, auto const& request, auto& gradients) {
         auto [y, kept] = serial_module.forward(request.real(0), request.real(1));
         auto dx = serial_module.backward(kept, request.upstream[0], gradients);
@@ -130,5 +149,6 @@ TEST_CASE("an oracle with other parameters") {
   plan.repeat = plan.padding = plan.differences = false;
   auto const report = parity(ctx, module, triangle_oracle<outgoing, 4>(), usual_extents(), plan);
   REQUIRE(report.failed(check::parameter_names));
-  CHECK_THAT(report.text(), contains("parameter 0 is norm_in.weight(8), serially norm_in.weight(4)"));
+  CHECK_THAT(report.text(),
+             contains("parameter 0 is norm_in.weight(8), serially norm_in.weight(4)"));
 }

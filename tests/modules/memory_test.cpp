@@ -1,5 +1,6 @@
-// Memory of the part that grows with N^2 falls as 1/P: what is kept, and the peaks of both directions, on worlds of one, four
-// and nine ranks made from one world of nine. 36 channels divide by all of them.
+// Memory of the part that grows with N^2 falls as 1/P: what is kept, and the peaks of both
+// directions, on worlds of one, four and nine ranks made from one world of nine. 36 channels divide
+// by all of them.
 
 #include <mpi.h>
 
@@ -31,13 +32,16 @@ measured on_square(int side, std::int64_t n) {
     module_type module(ctx);
     auto const bound = extents{bind<batch>(1), bind<tokens>(n)};
     parity_plan const plan;
-    parity_run<context<host, grid>, module_type, std::remove_const_t<decltype(bound)>> run(ctx, module, bound, plan);
+    parity_run<context<host, grid>, module_type, std::remove_const_t<decltype(bound)>> run(
+        ctx, module, bound, plan);
     (void)run.measured_run();
     CHECK(run.report.failures.empty());
     double mine[] = {double(run.report.saved_bytes), double(run.report.forward_peak_bytes),
                      double(run.report.backward_peak_bytes)};
     double most[3];
-    everyone(ctx).all_reduce(mine, most, 3, comm::reduction::max, comm::call{"all_reduce", "memory"}).wait();
+    everyone(ctx)
+        .all_reduce(mine, most, 3, comm::reduction::max, comm::call{"all_reduce", "memory"})
+        .wait();
     result = {most[0], most[1], most[2]};
   }
   MPI_Comm_free(&part);
@@ -47,13 +51,16 @@ measured on_square(int side, std::int64_t n) {
 template <class Schedule>
 void falls_with_the_mesh() {
   std::int64_t const n = 36;
-  measured const one = on_square<Schedule>(1, n), four = on_square<Schedule>(2, n), nine = on_square<Schedule>(3, n);
+  measured const one = on_square<Schedule>(1, n), four = on_square<Schedule>(2, n),
+                 nine = on_square<Schedule>(3, n);
   if (rank() > 0) return;
   double const unit = double(n) * double(n) * 36 * 8;
-  std::printf("%s: units of the pair tile at P = 1, 4, 9: kept %.2f %.2f %.2f, peak forward %.2f %.2f %.2f, backward %.2f %.2f %.2f\n",
-              Schedule::name, one.saved / unit, 4 * four.saved / unit, 9 * nine.saved / unit, one.forward_peak / unit,
-              4 * four.forward_peak / unit, 9 * nine.forward_peak / unit, one.backward_peak / unit,
-              4 * four.backward_peak / unit, 9 * nine.backward_peak / unit);
+  std::printf(
+      "%s: units of the pair tile at P = 1, 4, 9: kept %.2f %.2f %.2f, peak forward %.2f %.2f "
+      "%.2f, backward %.2f %.2f %.2f\n",
+      Schedule::name, one.saved / unit, 4 * four.saved / unit, 9 * nine.saved / unit,
+      one.forward_peak / unit, 4 * four.forward_peak / unit, 9 * nine.forward_peak / unit,
+      one.backward_peak / unit, 4 * four.backward_peak / unit, 9 * nine.backward_peak / unit);
   // with one rank the ring has nothing in flight: one unit less
   double const in_flight = std::is_same_v<Schedule, cannon> ? unit : 0;
   for (auto const member : {&measured::saved, &measured::forward_peak, &measured::backward_peak}) {
@@ -65,5 +72,9 @@ void falls_with_the_mesh() {
 
 }  // namespace
 
-TEST_CASE("triangle multiplication by all-to-all needs 1/P of the memory") { falls_with_the_mesh<channel_all_to_all>(); }
-TEST_CASE("triangle multiplication by cannon needs 1/P of the memory") { falls_with_the_mesh<cannon>(); }
+TEST_CASE("triangle multiplication by all-to-all needs 1/P of the memory") {
+  falls_with_the_mesh<channel_all_to_all>();
+}
+TEST_CASE("triangle multiplication by cannon needs 1/P of the memory") {
+  falls_with_the_mesh<cannon>();
+}

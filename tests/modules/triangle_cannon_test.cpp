@@ -5,8 +5,12 @@
 using namespace dtm;
 using dtm::testing::triangle_on_meshes;
 
-TEST_CASE("outgoing, cannon, fp64") { triangle_on_meshes<double, outgoing, cannon, 8>(); }
-TEST_CASE("incoming, cannon, fp64") { triangle_on_meshes<double, incoming, cannon, 8>(); }
+TEST_CASE("outgoing, cannon, fp64") {
+  triangle_on_meshes<double, outgoing, cannon, 8>();
+}
+TEST_CASE("incoming, cannon, fp64") {
+  triangle_on_meshes<double, incoming, cannon, 8>();
+}
 
 TEST_CASE("cannon refuses a mesh that is not square, on all ranks") {
   for (auto const& sizes : testing::meshes()) {
@@ -17,6 +21,7 @@ TEST_CASE("cannon refuses a mesh that is not square, on all ranks") {
     auto const bound = testing::usual_extents();
     pair_tensor<space<double, grid>, c<8>> x(ctx, bound);
     pair_tensor<space<double, grid>> mask(ctx, bound);
-    CHECK_THROWS_WITH(module.forward(ctx, x, mask), testing::contains("the cannon schedule needs a square mesh"));
+    CHECK_THROWS_WITH(module.forward(ctx, x, mask),
+                      testing::contains("the cannon schedule needs a square mesh"));
   }
 }

@@ -5,8 +5,12 @@
 using namespace dtm;
 using dtm::testing::triangle_on_meshes;
 
-TEST_CASE("outgoing, all-to-all, fp32") { triangle_on_meshes<float, outgoing, channel_all_to_all, 24>(); }
-TEST_CASE("outgoing, cannon, fp32") { triangle_on_meshes<float, outgoing, cannon, 8>(); }
+TEST_CASE("outgoing, all-to-all, fp32") {
+  triangle_on_meshes<float, outgoing, channel_all_to_all, 24>();
+}
+TEST_CASE("outgoing, cannon, fp32") {
+  triangle_on_meshes<float, outgoing, cannon, 8>();
+}
 TEST_CASE("incoming, all-to-all, bf16") {
   // stored on the way to dx: u, t, its gated half, o, w, y0, dw, d_o, da, dt, du, dx
   testing::parity_plan plan;

@@ -1,13 +1,15 @@
 #pragma once
-// Numbers for tests as functions of (seed, name, global index): every rank fills its own tile, the serial oracle fills the
-// whole tensor, both see the same values, and nothing is sent.
+// Numbers for tests as functions of (seed, name, global index): every rank fills its own tile, the
+// serial oracle fills the whole tensor, both see the same values, and nothing is sent.
 //
 // What is drawn is uneven on purpose, because a fault hides where all ranks hold the same:
 //
-//   activations   uniform, the scale grows along the first large dimension and falls along the second
-//   masks         padding at the end (another length in every sample), one interior position that is masked in every row
-//                 and column, a masked block, single holes; zero and one, or weights between
-//   parameters    nothing is left at zero or one: matrices uniform / sqrt(fan-in), norm weights around 1, biases around 0
+//   activations   uniform; the scale grows along the first large dimension, falls along the second
+//   masks         padding at the end (another length in every sample), one interior position that is
+//                 masked in every row and column, a masked block, single holes; zero and one, or
+//                 weights between
+//   parameters    nothing is left at zero or one: matrices uniform / sqrt(fan-in), norm weights
+//                 around 1, biases around 0
 //
 // A large dimension is a named one that is not the batch: tokens, atoms, msa_rows, windows.
 
@@ -51,7 +53,8 @@ constexpr std::uint64_t bits(std::uint64_t key, std::uint64_t counter) {
 }
 constexpr std::uint64_t key_of(std::uint64_t seed, std::string_view name) {
   std::uint64_t hash = 0xcbf29ce484222325ull;
-  for (char letter : name) hash = (hash ^ std::uint64_t(static_cast<unsigned char>(letter))) * 0x100000001b3ull;
+  for (char letter : name)
+    hash = (hash ^ std::uint64_t(static_cast<unsigned char>(letter))) * 0x100000001b3ull;
   return bits(hash, seed);
 }
 /// Uniform in [-1, 1).
@@ -59,18 +62,20 @@ constexpr double uniform(std::uint64_t key, std::uint64_t counter) {
   return double(std::int64_t(bits(key, counter) >> 10)) * 0x1p-53 - 1.0;
 }
 
-// ---- which places are padding --------------------------------------------------------------------------
-/// Valid length of a large dimension in one sample: a third is padding in even samples, a sixth in odd ones.
+// ---- which places are padding -------------------------------------------------------------------
+/// Valid length of a large dimension in one sample: a third is padding in even samples, a sixth in
+/// odd ones.
 constexpr std::int64_t valid_extent(std::int64_t sample, std::int64_t extent) {
   return extent - extent / (sample % 2 == 0 ? 3 : 6);
 }
 inline bool is_padding(place const& p) {
   for (std::size_t d = 0; d < p.kind.size(); ++d)
-    if (p.kind[d] == dimension_kind::large && p.index[d] >= valid_extent(p.sample(), p.extent[d])) return true;
+    if (p.kind[d] == dimension_kind::large && p.index[d] >= valid_extent(p.sample(), p.extent[d]))
+      return true;
   return false;
 }
 
-// ---- the usual draws -----------------------------------------------------------------------------------
+// ---- the usual draws ----------------------------------------------------------------------------
 inline double draw_activation(std::uint64_t key, place const& p) {
   double scale = 1;
   int large = 0;
@@ -82,8 +87,10 @@ inline double draw_activation(std::uint64_t key, place const& p) {
   return scale * uniform(key, p.linear);
 }
 
-/// Multiples of 2^-10, so that the terms of a pending sum (fill) are exact in fp32.
-inline double draw_cotangent(std::uint64_t key, place const& p) { return std::round(1024 * draw_activation(key, p)) / 1024; }
+/// Multiples of 2^-16, so that the terms of a pending sum (fill) are exact in fp32 on small axes.
+inline double draw_cotangent(std::uint64_t key, place const& p) {
+  return std::round(65536 * draw_activation(key, p)) / 65536;
+}
 
 /// A draw that is garbage where the tensor is padded, zero where `garbage` is zero.
 inline draw_function with_padding(draw_function draw, double garbage) {
@@ -115,40 +122,50 @@ inline double draw_binary_mask(std::uint64_t key, place const& p) {
 }
 /// Multiples of 1/64, which every element type holds exactly.
 inline double draw_weight_mask(std::uint64_t key, place const& p) {
-  return draw_mask_with(key, p, [](std::uint64_t random) { return double(16 + random / 11 % 48) / 64; });
+  return draw_mask_with(key, p,
+                        [](std::uint64_t random) { return double(16 + random / 11 % 48) / 64; });
 }
 
-inline double draw_small_integer(std::uint64_t key, place const& p) { return double(bits(key, p.linear) % 5); }
+inline double draw_small_integer(std::uint64_t key, place const& p) {
+  return double(bits(key, p.linear) % 5);
+}
 
 /// By the dotted name and rank of a parameter.
-inline double draw_parameter(std::string_view name, std::uint64_t key, std::span<std::int64_t const> extents,
-                             std::uint64_t linear) {
+inline double draw_parameter(std::string_view name, std::uint64_t key,
+                             std::span<std::int64_t const> extents, std::uint64_t linear) {
   double const value = uniform(key, linear);
   if (extents.size() >= 2) return value * std::sqrt(3.0 / double(extents.back()));
   return name.ends_with("weight") ? 1 + 0.5 * value : 0.5 * value;
 }
 
-inline bool is_mask_name(std::string_view name) { return name == "mask" || name.ends_with("_mask"); }
+inline bool is_mask_name(std::string_view name) {
+  return name == "mask" || name.ends_with("_mask");
+}
 
-// ---- rounding to an element type -----------------------------------------------------------------------
+// ---- rounding to an element type ----------------------------------------------------------------
 template <class T>
 T to_element(double value) {
-  if constexpr (std::is_same_v<T, bf16>) return T(float(value));
-  else if constexpr (floating_element<T>) return T(value);
-  else return T(std::llround(value));
+  if constexpr (std::is_same_v<T, bf16>)
+    return T(float(value));
+  else if constexpr (floating_element<T>)
+    return T(value);
+  else
+    return T(std::llround(value));
 }
 template <class T>
 double to_double(T value) {
   return double(value);
 }
 
-// ---- filling -------------------------------------------------------------------------------------------
+// ---- filling ------------------------------------------------------------------------------------
 namespace detail {
 
 template <class D>
 constexpr dimension_kind kind_of() {
-  if constexpr (std::is_same_v<typename dtm::detail::named_dimension<D>::type, batch>) return dimension_kind::batch;
-  else return dtm::detail::is_large<D> ? dimension_kind::large : dimension_kind::channels;
+  if constexpr (std::is_same_v<typename dtm::detail::named_dimension<D>::type, batch>)
+    return dimension_kind::batch;
+  else
+    return dtm::detail::is_large<D> ? dimension_kind::large : dimension_kind::channels;
 }
 template <class... D>
 constexpr std::array<dimension_kind, sizeof...(D)> kinds_of(shape<D...>*) {
@@ -162,7 +179,8 @@ inline constexpr auto kinds = detail::kinds_of(static_cast<typename Tensor::shap
 
 /// visit(place, offset in the box) for every element of a box of a global tensor of this type.
 template <class Tensor, class Visit>
-void each_place(global_extents<Tensor::rank> const& global, box<Tensor::rank> const& part, Visit&& visit) {
+void each_place(global_extents<Tensor::rank> const& global, box<Tensor::rank> const& part,
+                Visit&& visit) {
   constexpr std::size_t rank = std::size_t(Tensor::rank);
   std::array<std::int64_t, rank> index{}, extent{};
   for (std::size_t d = 0; d < rank; ++d) extent[d] = global[int(d)];
@@ -174,13 +192,14 @@ void each_place(global_extents<Tensor::rank> const& global, box<Tensor::rank> co
       rest /= part.extent(d);
     }
     std::uint64_t linear = 0;
-    for (std::size_t d = 0; d < rank; ++d) linear = linear * std::uint64_t(extent[d]) + std::uint64_t(index[d]);
+    for (std::size_t d = 0; d < rank; ++d)
+      linear = linear * std::uint64_t(extent[d]) + std::uint64_t(index[d]);
     visit(place{index, extent, kinds<Tensor>, linear}, offset);
   }
 }
 
-/// This rank's tile of the drawn tensor. Terms of a pending sum are uneven: of an axis of size P the coordinates hold
-/// 1/2, 1/4, ... of the value, the last two the same, and all terms sum to it.
+/// This rank's tile of the drawn tensor. Terms of a pending sum are uneven: of an axis of size P
+/// the coordinates hold 1/2, 1/4, ... of the value, the last two the same, and all terms sum to it.
 template <any_tensor X>
 void fill(X& x, draw_function const& draw, std::uint64_t key) {
   using layout_type = typename X::layout_type;
@@ -189,10 +208,11 @@ void fill(X& x, draw_function const& draw, std::uint64_t key) {
     auto const split = [&](bool partial, int size, int coordinate) {
       if (partial) share *= std::ldexp(1.0, -std::min(coordinate + 1, size - 1));
     };
-    (split(dtm::detail::is_partial<typename layout_type::template placement_at<A>>, x.where().sizes[A],
-           x.where().coordinates[A]),
+    (split(dtm::detail::is_partial<typename layout_type::template placement_at<A>>,
+           x.where().sizes[A], x.where().coordinates[A]),
      ...);
-  }(std::make_integer_sequence<int, layout_type::mesh_type::rank>{});
+  }
+  (std::make_integer_sequence<int, layout_type::mesh_type::rank>{});
   each_place<X>(x.global(), x.tile(), [&](place const& p, std::int64_t offset) {
     x.data()[offset] = to_element<typename X::element_type>(share * draw(key, p));
   });
@@ -206,7 +226,8 @@ serial::array<double> fill_whole(X const& like, draw_function const& draw, std::
   for (int d = 0; d < X::rank; ++d) extents.push_back(everything.end[d] = like.global_extent(d));
   serial::array<double> result(std::move(extents));
   each_place<X>(like.global(), everything, [&](place const& p, std::int64_t offset) {
-    result.values[std::size_t(offset)] = to_double(to_element<typename X::element_type>(draw(key, p)));
+    result.values[std::size_t(offset)] =
+        to_double(to_element<typename X::element_type>(draw(key, p)));
   });
   return result;
 }

@@ -1,8 +1,10 @@
 #pragma once
-// The whole of a sharded tensor on every rank: for tests only, nothing in the library may gather like this.
+// The whole of a sharded tensor on every rank: for tests only, nothing in the library may gather
+// like this.
 //
-//   complete(ctx, x)       pending sums and maxima are reduced; gradients are compared after it (law L5)
-//   full_tensor(ctx, x)    all tiles in one array; ranks that should hold the same tile are compared bit for bit
+//   complete(ctx, x)       pending sums and maxima are reduced; gradients are compared after it (L5)
+//   full_tensor(ctx, x)    all tiles in one array; ranks that should hold the same tile are compared
+//                          bit for bit
 
 #include <cstring>
 #include <source_location>
@@ -15,7 +17,8 @@
 
 namespace dtm::testing {
 
-/// The group that the harness itself talks over: every rank of the mesh, whatever the context says of along_all.
+/// The group that the harness itself talks over: every rank of the mesh, whatever the context says
+/// of along_all.
 template <class Context>
 comm::group& everyone(Context& ctx) {
   return ctx.groups().along((1u << Context::mesh_type::rank) - 1u);
@@ -45,7 +48,8 @@ struct completed_layout<layout<Mesh, Shape, P...>> {
 /// The type of complete(ctx, x): no axis is partial, elements are accumulate_t.
 template <class X>
 using completed_t = tensor<accumulate_t<typename X::element_type>,
-                           typename detail::completed_layout<typename X::layout_type>::type, typename X::device_type>;
+                           typename detail::completed_layout<typename X::layout_type>::type,
+                           typename X::device_type>;
 
 /// Reduces over every axis on which x is partial.
 template <class Context, any_tensor X>
@@ -64,7 +68,8 @@ completed_t<X> complete(Context& ctx, X const& x) {
   return result;
 }
 
-/// All elements of a tensor, and the ranks whose tile differs from the one that the lowest rank holds of it.
+/// All elements of a tensor, and the ranks whose tile differs from the one that the lowest rank
+/// holds of it.
 template <class V>
 struct gathered {
   serial::array<V> values;
@@ -81,12 +86,14 @@ gathered<gathered_element<X>> gather(Context& ctx, X const& x) {
   using layout_type = typename X::layout_type;
   using mesh_type = typename X::mesh_type;
   using V = gathered_element<X>;
-  static_assert(!layout_type::any_partial, "dtm testing: only complete tensors are gathered; complete(ctx, x) first");
+  static_assert(!layout_type::any_partial,
+                "dtm testing: only complete tensors are gathered; complete(ctx, x) first");
   auto const& here = ctx.where();
   comm::peers<mesh_type> const all{here, (1u << mesh_type::rank) - 1u};
   std::vector<typename X::element_type> tiles(std::size_t(x.size() * all.count()));
   everyone(ctx)
-      .all_gather(x.data(), tiles.data(), x.size(), comm::call{"all_gather", "full_tensor", 0, comm::call_site::current()})
+      .all_gather(x.data(), tiles.data(), x.size(),
+                  comm::call{"all_gather", "full_tensor", 0, comm::call_site::current()})
       .wait();
 
   gathered<V> result;
@@ -102,9 +109,11 @@ gathered<gathered_element<X>> gather(Context& ctx, X const& x) {
       first = first * here.sizes[axis] + (layout_type::sharded_by(axis) >= 0 ? there[axis] : 0);
     auto const* const tile = tiles.data() + rank * x.size();
     auto const* const reference = tiles.data() + first * x.size();
-    if (std::memcmp(tile, reference, std::size_t(x.size()) * sizeof *tile) != 0) result.deviating.push_back(rank);
+    if (std::memcmp(tile, reference, std::size_t(x.size()) * sizeof *tile) != 0)
+      result.deviating.push_back(rank);
     if (rank == first)
-      comm::unpack(tile, ordered.data(), whole, tile_of<layout_type>(x.global(), here.sizes, there));
+      comm::unpack(tile, ordered.data(), whole,
+                   tile_of<layout_type>(x.global(), here.sizes, there));
   }
   result.values.values.reserve(ordered.size());
   for (auto const value : ordered) result.values.values.push_back(V(value));
@@ -116,8 +125,8 @@ template <class Context, any_tensor X>
 serial::array<gathered_element<X>> full_tensor(Context& ctx, X const& x) {
   auto result = gather(ctx, x);
   if (!result.deviating.empty())
-    throw replication_error("dtm testing: full_tensor: the tile of rank " + std::to_string(result.deviating.front()) +
-                            " differs from its replica");
+    throw replication_error("dtm testing: full_tensor: the tile of rank " +
+                            std::to_string(result.deviating.front()) + " differs from its replica");
   return std::move(result.values);
 }
 

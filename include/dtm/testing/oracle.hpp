@@ -1,9 +1,11 @@
 #pragma once
-// The other side of a parity test: a serial module on whole arrays. dtm::serial's modules fit as they are:
+// The other side of a parity test: a serial module on whole arrays. dtm::serial's modules fit as
+// they are:
 //
 //   serial_oracle const oracle([](auto t) { return serial::transition<decltype(t)>(8, 16); });
 //
-// called with a double for the reference and, for an fp32 module, with a float as well. A serial module has
+// called with a double for the reference and, for an fp32 module, with a float as well. A serial
+// module has
 //
 //   forward(array<T> const& ...inputs) -> {y, kept}           inputs in the order of the contract
 //   backward(kept, dy, gradients) -> dx, or nothing
@@ -51,7 +53,9 @@ struct serial_request {
   std::vector<serial::array<T>> upstream;
 
   serial::array<T> real(std::size_t i) const { return convert<T>(inputs[i].values); }
-  serial::array<std::int64_t> integer(std::size_t i) const { return convert<std::int64_t>(inputs[i].values); }
+  serial::array<std::int64_t> integer(std::size_t i) const {
+    return convert<std::int64_t>(inputs[i].values);
+  }
 };
 
 template <class T>
@@ -73,36 +77,44 @@ struct reference {
 /// For modules with one output and the usual shape.
 struct usual_calls {
   template <class Integers, class Module, class T, class Gradients>
-  static serial_outcome<T> run(Module& module, serial_request<T> const& request, Gradients& gradients) {
-    return call(module, request, gradients, Integers{}, std::make_index_sequence<Integers::size()>{});
+  static serial_outcome<T> run(Module& module, serial_request<T> const& request,
+                               Gradients& gradients) {
+    return call(module, request, gradients, Integers{},
+                std::make_index_sequence<Integers::size()>{});
   }
 
  private:
   template <class Module, class T, class Gradients, bool... IsInteger, std::size_t... I>
-  static serial_outcome<T> call(Module& module, serial_request<T> const& request, Gradients& gradients,
-                                std::integer_sequence<bool, IsInteger...>, std::index_sequence<I...>) {
+  static serial_outcome<T> call(Module& module, serial_request<T> const& request,
+                                Gradients& gradients, std::integer_sequence<bool, IsInteger...>,
+                                std::index_sequence<I...>) {
     auto [y, kept] = module.forward(pick<IsInteger>(request, I)...);
     serial_outcome<T> outcome;
     outcome.outputs.push_back(std::move(y));
     if constexpr (std::is_void_v<decltype(module.backward(kept, request.upstream[0], gradients))>)
       module.backward(kept, request.upstream[0], gradients);
-    else outcome.input_gradients.push_back(module.backward(kept, request.upstream[0], gradients));
+    else
+      outcome.input_gradients.push_back(module.backward(kept, request.upstream[0], gradients));
     return outcome;
   }
   template <bool IsInteger, class T>
   static auto pick(serial_request<T> const& request, std::size_t i) {
-    if constexpr (IsInteger) return request.integer(i);
-    else return request.real(i);
+    if constexpr (IsInteger)
+      return request.integer(i);
+    else
+      return request.real(i);
   }
 };
 
 template <class Make, class Calls = usual_calls>
 class serial_oracle {
  public:
-  explicit serial_oracle(Make make, Calls calls = {}) : make_(std::move(make)), calls_(std::move(calls)) {}
+  explicit serial_oracle(Make make, Calls calls = {})
+      : make_(std::move(make)), calls_(std::move(calls)) {}
 
-  /// Runs a serial module of element type T. `Integers` says of each input whether it holds whole numbers. Parameters are
-  /// matched by position; a name or extents that differ are reported in `complaint`.
+  /// Runs a serial module of element type T. `Integers` says of each input whether it holds whole
+  /// numbers. Parameters are matched by position; a name or extents that differ are reported in
+  /// `complaint`.
   template <class T, class Integers>
   reference run(std::vector<named_whole> const& parameters, std::vector<whole_input> const& inputs,
                 std::vector<serial::array<double>> const& upstream, std::string& complaint) const {
@@ -116,7 +128,8 @@ class serial_oracle {
     serial_outcome<T> const outcome = run_calls<T, Integers>(module, request, gradients);
     reference result;
     for (auto const& y : outcome.outputs) result.outputs.push_back(convert<double>(y));
-    for (auto const& dx : outcome.input_gradients) result.input_gradients.push_back(convert<double>(dx));
+    for (auto const& dx : outcome.input_gradients)
+      result.input_gradients.push_back(convert<double>(dx));
     walk(gradients, [&](std::string const& name, serial::array<T>& values) {
       result.parameter_gradients.push_back({name, convert<double>(values)});
     });
@@ -125,23 +138,29 @@ class serial_oracle {
 
  private:
   template <class T, class Integers, class Module>
-  serial_outcome<T> run_calls(Module& module, serial_request<T> const& request, Module& gradients) const {
-    if constexpr (std::is_same_v<Calls, usual_calls>) return Calls::template run<Integers>(module, request, gradients);
-    else return calls_(module, request, gradients);
+  serial_outcome<T> run_calls(Module& module, serial_request<T> const& request,
+                              Module& gradients) const {
+    if constexpr (std::is_same_v<Calls, usual_calls>)
+      return Calls::template run<Integers>(module, request, gradients);
+    else
+      return calls_(module, request, gradients);
   }
 
   template <class Module, class F>
   static void walk(Module& module, F f) {
-    if constexpr (requires { module.each_parameter(f, std::string()); }) module.each_parameter(f, std::string());
+    if constexpr (requires { module.each_parameter(f, std::string()); })
+      module.each_parameter(f, std::string());
   }
 
   template <class Module>
-  static void load(Module& module, std::vector<named_whole> const& parameters, std::string& complaint) {
+  static void load(Module& module, std::vector<named_whole> const& parameters,
+                   std::string& complaint) {
     std::size_t at = 0;
     walk(module, [&]<class T>(std::string const& name, serial::array<T>& values) {
       if (!complaint.empty()) return;
       if (at == parameters.size()) {
-        complaint = "the serial module has " + name + " after the last parameter of the sharded one";
+        complaint =
+            "the serial module has " + name + " after the last parameter of the sharded one";
       } else if (parameters[at].name != name || parameters[at].values.extents != values.extents) {
         complaint = "parameter " + std::to_string(at) + " is " + parameters[at].name +
                     serial::to_string(parameters[at].values.extents) + ", serially " + name +
@@ -151,7 +170,8 @@ class serial_oracle {
       }
     });
     if (complaint.empty() && at != parameters.size())
-      complaint = "the serial module has no " + parameters[at].name + " at position " + std::to_string(at);
+      complaint =
+          "the serial module has no " + parameters[at].name + " at position " + std::to_string(at);
   }
 
   Make make_;

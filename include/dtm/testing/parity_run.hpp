@@ -1,6 +1,7 @@
 #pragma once
-// One run of a sharded module under the eyes of the harness: draws its tensors, runs both directions, checks what concerns
-// this run alone (unchanged inputs, contract, saved bytes, replicas) and gathers the rest. parity.hpp compares.
+// One run of a sharded module under the eyes of the harness: draws its tensors, runs both
+// directions, checks what concerns this run alone (unchanged inputs, contract, saved bytes,
+// replicas) and gathers the rest. parity.hpp compares.
 
 #include <cstdio>
 #include <functional>
@@ -25,10 +26,10 @@ struct parity_plan {
   std::uint64_t seed = 1;
   mask_values masks = mask_values::binary;
   std::map<std::string, draw_function> draws = {};  // by input name, instead of the usual draw
-  std::set<std::string> may_vanish = {};            // "y", "dx", "norm.bias": zero in exact arithmetic
-  std::set<std::string> whole_inputs = {};          // inputs that every rank holds whole
-  int roundings = 0;                                // bf16: stored tensors on the longest way, see parity.hpp
-  double tolerance = 0;                             // instead of the element type's
+  std::set<std::string> may_vanish = {};    // "y", "dx", "norm.bias": zero in exact arithmetic
+  std::set<std::string> whole_inputs = {};  // inputs that every rank holds whole
+  int roundings = 0;     // bf16: stored tensors on the longest way, see parity.hpp
+  double tolerance = 0;  // instead of the element type's
   bool repeat = true, padding = true, differences = true;
   std::function<void(std::string const&)> print = [](std::string const& line) {  // on rank 0
     std::puts(line.c_str());
@@ -40,14 +41,17 @@ namespace detail {
 
 template <class Module>
 std::string module_name() {
-  if constexpr (requires { Module::tag::name; }) return Module::tag::name;
-  else return "module";
+  if constexpr (requires { Module::tag::name; })
+    return Module::tag::name;
+  else
+    return "module";
 }
 
 inline draw_function draw_for(parity_plan const& plan, std::string const& name, bool integer) {
   if (auto const found = plan.draws.find(name); found != plan.draws.end()) return found->second;
   if (integer) return draw_small_integer;
-  if (is_mask_name(name)) return plan.masks == mask_values::binary ? draw_binary_mask : draw_weight_mask;
+  if (is_mask_name(name))
+    return plan.masks == mask_values::binary ? draw_binary_mask : draw_weight_mask;
   return draw_activation;
 }
 
@@ -63,10 +67,13 @@ std::vector<failure> agree(Context& ctx, std::vector<failure> const& own) {
   if (any == 0) return {};
   std::string letter;
   for (auto const& f : own)
-    if (letter.size() + f.text.size() + 3 < limit) letter += char('A' + int(f.about)) + f.text + '\n';
+    if (letter.size() + f.text.size() + 3 < limit)
+      letter += char('A' + int(f.about)) + f.text + '\n';
   letter.resize(limit, '\0');
   std::vector<std::uint8_t> letters(limit * std::size_t(all.size()));
-  all.all_gather(reinterpret_cast<std::uint8_t const*>(letter.data()), letters.data(), std::int64_t(limit), what).wait();
+  all.all_gather(reinterpret_cast<std::uint8_t const*>(letter.data()), letters.data(),
+                 std::int64_t(limit), what)
+      .wait();
   std::vector<failure> result;
   for (int rank = 0; rank < all.size(); ++rank) {
     std::string rest(reinterpret_cast<char const*>(letters.data()) + std::size_t(rank) * limit);
@@ -93,8 +100,13 @@ class parity_run {
   static constexpr bool has_parameters = module_subject::has_parameters;
 
   parity_run(Context& ctx, Module& module, Bound const& bound, parity_plan const& plan)
-      : ctx_(ctx), module_(module), bound_(bound), plan_(plan), x_(inputs::make(ctx, bound)),
-        dy_(make_upstream(std::type_identity<upstream_type>{})), input_names_(inputs::names()),
+      : ctx_(ctx),
+        module_(module),
+        bound_(bound),
+        plan_(plan),
+        x_(inputs::make(ctx, bound)),
+        dy_(make_upstream(std::type_identity<upstream_type>{})),
+        input_names_(inputs::names()),
         output_names_(outputs::names()) {
     draw_parameters();
     draw_inputs(1);
@@ -115,14 +127,17 @@ class parity_run {
   std::vector<std::string> const& input_names() const { return input_names_; }
   std::vector<std::string> const& output_names() const { return output_names_; }
 
-  /// Real inputs are `garbage` times random where they are padded; upstream gradients are zero there for garbage 0. The
-  /// usual draws have garbage 1.
+  /// Real inputs are `garbage` times random where they are padded; upstream gradients are zero
+  /// there for garbage 0. The usual draws have garbage 1.
   void draw_inputs(double garbage) {
-    each_of(x_, [&](auto& x, std::size_t i) { fill(x, input_draw(x, i, garbage), key_of(plan_.seed, input_names_[i])); });
+    each_of(x_, [&](auto& x, std::size_t i) {
+      fill(x, input_draw(x, i, garbage), key_of(plan_.seed, input_names_[i]));
+    });
   }
   void draw_upstream(double garbage) {
     each_of(dy_, [&](auto& dy, std::size_t i) {
-      auto const draw = garbage == 1 ? draw_function(draw_cotangent) : with_padding(draw_cotangent, garbage);
+      auto const draw =
+          garbage == 1 ? draw_function(draw_cotangent) : with_padding(draw_cotangent, garbage);
       fill(dy, draw, key_of(plan_.seed, "d_" + output_names_[i]));
     });
   }
@@ -139,7 +154,8 @@ class parity_run {
     memory.restart_peak();
     auto [y, kept] = module_subject::forward(ctx_, module_, x_);
     report.forward_peak_bytes = memory.peak_bytes - held;
-    check_collectives<typename Module::contract::forward>("forward", mark, report.forward_sent_elements);
+    check_collectives<typename Module::contract::forward>("forward", mark,
+                                                          report.forward_sent_elements);
     check_saved(kept, memory.current_bytes - held - size_in_bytes(y));
 
     auto gradients = module_subject::zero_gradients(ctx_, module_);
@@ -148,11 +164,14 @@ class parity_run {
     memory.restart_peak();
     auto const dx = module_subject::backward(ctx_, module_, std::move(kept), dy_, gradients);
     report.backward_peak_bytes = memory.peak_bytes - held;
-    check_collectives<typename Module::contract::backward>("backward", mark, report.backward_sent_elements);
+    check_collectives<typename Module::contract::backward>("backward", mark,
+                                                           report.backward_sent_elements);
 
     if (all_bytes_of(x_) != before_x) fail(check::inputs_unmodified, "an input changed");
-    if (all_bytes_of(dy_) != before_dy) fail(check::inputs_unmodified, "an upstream gradient changed");
-    if (parameter_bytes() != before_parameters) fail(check::inputs_unmodified, "a parameter changed");
+    if (all_bytes_of(dy_) != before_dy)
+      fail(check::inputs_unmodified, "an upstream gradient changed");
+    if (parameter_bytes() != before_parameters)
+      fail(check::inputs_unmodified, "a parameter changed");
     return gather_all(y, dx, std::move(gradients));
   }
 
@@ -184,10 +203,12 @@ class parity_run {
       for (int axis = 0; axis < layout_type::mesh_type::rank; ++axis) {
         int const d = layout_type::sharded_by(axis);
         if (d >= 0 && x.where().sizes[axis] > 1 && x.to_local().extent[d] >= x.global_extent(d))
-          fail(check::sharding, input_names_[i] + " is whole on axis " + layout_type::mesh_type::axis_name(axis));
+          fail(check::sharding,
+               input_names_[i] + " is whole on axis " + layout_type::mesh_type::axis_name(axis));
       }
       bool sharded = plan_.whole_inputs.count(input_names_[i]) > 0;
-      for (int axis = 0; axis < layout_type::mesh_type::rank; ++axis) sharded |= layout_type::sharded_by(axis) >= 0;
+      for (int axis = 0; axis < layout_type::mesh_type::rank; ++axis)
+        sharded |= layout_type::sharded_by(axis) >= 0;
       if (!sharded) fail(check::sharding, input_names_[i] + " is sharded by no axis of the mesh");
     });
   }
@@ -196,7 +217,8 @@ class parity_run {
   std::vector<whole_input> whole_inputs() const {
     std::vector<whole_input> all;
     each_of(x_, [&](auto const& x, std::size_t i) {
-      bool const integer = !floating_element<typename std::remove_cvref_t<decltype(x)>::element_type>;
+      bool const integer =
+          !floating_element<typename std::remove_cvref_t<decltype(x)>::element_type>;
       all.push_back({input_names_[i], integer,
                      fill_whole(x, input_draw(x, i, 1), key_of(plan_.seed, input_names_[i]))});
     });
@@ -214,7 +236,8 @@ class parity_run {
     if constexpr (has_parameters)
       for (auto const& p : named_parameters(std::as_const(module_))) {
         serial::array<double> values(p.extents);
-        for (std::int64_t i = 0; i < p.count; ++i) values.values[std::size_t(i)] = to_double(p.data[i]);
+        for (std::int64_t i = 0; i < p.count; ++i)
+          values.values[std::size_t(i)] = to_double(p.data[i]);
         all.push_back({p.name, std::move(values)});
       }
     return all;
@@ -242,15 +265,16 @@ class parity_run {
         for (int d = 0; d < std::remove_cvref_t<decltype(parameter)>::rank; ++d)
           extents.push_back(parameter.global_extent(d));
         for (std::int64_t i = 0; i < parameter.size(); ++i)
-          parameter.data()[i] =
-              to_element<element>(draw_parameter(name, key_of(plan_.seed, name), extents, std::uint64_t(i)));
+          parameter.data()[i] = to_element<element>(
+              draw_parameter(name, key_of(plan_.seed, name), extents, std::uint64_t(i)));
       });
   }
 
   std::vector<std::string> parameter_bytes() const {
     std::vector<std::string> all;
     if constexpr (has_parameters)
-      each_parameter(std::as_const(module_), [&](std::string const&, auto const& p) { all.push_back(bytes_of(p)); });
+      each_parameter(std::as_const(module_),
+                     [&](std::string const&, auto const& p) { all.push_back(bytes_of(p)); });
     return all;
   }
 
@@ -270,17 +294,21 @@ class parity_run {
 
   template <class Kept>
   void check_saved(Kept const& kept, std::int64_t measured) {
-    std::int64_t const formula = saved_bytes<typename Module::contract::saved>::at(ctx_.where(), bound_);
+    std::int64_t const formula =
+        saved_bytes<typename Module::contract::saved>::at(ctx_.where(), bound_);
     report.saved_bytes = measured;
     if (kept.bytes() != formula || measured != formula)
-      fail(check::saved_bytes, "the contract's formula gives " + std::to_string(formula) + " bytes, the tensors kept have " +
-                                   std::to_string(kept.bytes()) + ", the memory account says " + std::to_string(measured));
+      fail(check::saved_bytes, "the contract's formula gives " + std::to_string(formula) +
+                                   " bytes, the tensors kept have " + std::to_string(kept.bytes()) +
+                                   ", the memory account says " + std::to_string(measured));
   }
 
   template <class Outputs, class Cotangents, class Gradients>
   reference gather_all(Outputs const& y, Cotangents const& dx, Gradients gradients) {
     reference all;
-    each_of(y, [&](auto const& output, std::size_t i) { all.outputs.push_back(whole(output, output_names_[i])); });
+    each_of(y, [&](auto const& output, std::size_t i) {
+      all.outputs.push_back(whole(output, output_names_[i]));
+    });
     each_of(dx, [&](auto const& cotangent, std::size_t i) {
       all.input_gradients.push_back(whole(complete(ctx_, cotangent), "d" + input_names_[i]));
     });
@@ -297,7 +325,8 @@ class parity_run {
   serial::array<double> whole(X const& x, std::string const& name) {
     auto result = gather(ctx_, x);
     for (int rank : result.deviating)
-      fail(check::replicas, name + " of rank " + std::to_string(rank) + " differs from its replica");
+      fail(check::replicas,
+           name + " of rank " + std::to_string(rank) + " differs from its replica");
     return convert<double>(result.values);
   }
 
@@ -311,7 +340,8 @@ class parity_run {
     std::uint64_t const key = key_of(plan_.seed, "d_" + output_names_[i]);
     double sum = 0;
     each_place<Y>(y.global(), y.tile(), [&](place const& p, std::int64_t offset) {
-      sum += to_double(to_element<typename Y::element_type>(draw_cotangent(key, p))) * to_double(y.data()[offset]);
+      sum += to_double(to_element<typename Y::element_type>(draw_cotangent(key, p))) *
+             to_double(y.data()[offset]);
     });
     return sum / replicas;
   }

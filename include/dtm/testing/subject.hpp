@@ -1,11 +1,14 @@
 #pragma once
-// How the harness sees a sharded module: its inputs and outputs by the contract, forward and backward on tuples.
+// How the harness sees a sharded module: its inputs and outputs by the contract, forward and
+// backward on tuples.
 //
 //   forward(ctx, inputs...) -> {output, ..., kept}               up to three outputs
-//   backward(ctx, kept, upstream..., gradients) -> dx | tuple | nothing; no gradients where there are no parameters
+//   backward(ctx, kept, upstream..., gradients) -> dx | tuple | nothing
 //
-// The first k inputs are the ones with cotangents, k being what backward returns. An upstream gradient is cotangent_t of its
-// output unless the module takes a complete one.
+// A module without parameters takes no gradients.
+//
+// The first k inputs are the ones with cotangents, k being what backward returns. An upstream
+// gradient is cotangent_t of its output unless the module takes a complete one.
 
 #include <string>
 #include <tuple>
@@ -66,10 +69,11 @@ struct no_gradients {};
 // The element type of a module's parameters, or of its first input where it has none.
 template <class Module>
 auto element_of() {
-  if constexpr (requires { typename Module::element; }) return std::type_identity<typename Module::element>{};
+  if constexpr (requires { typename Module::element; })
+    return std::type_identity<typename Module::element>{};
   else
-    return std::type_identity<
-        typename std::tuple_element_t<0, typename argument_list<typename Module::contract::inputs>::tensors>::element_type>{};
+    return std::type_identity<typename std::tuple_element_t<
+        0, typename argument_list<typename Module::contract::inputs>::tensors>::element_type>{};
 }
 
 }  // namespace detail
@@ -85,56 +89,68 @@ struct subject {
 
   template <class Context>
   static auto zero_gradients(Context& ctx, Module const& module) {
-    if constexpr (has_parameters) return dtm::zero_gradients(ctx, module);
-    else return detail::no_gradients{};
+    if constexpr (has_parameters)
+      return dtm::zero_gradients(ctx, module);
+    else
+      return detail::no_gradients{};
   }
   template <class Context>
-  using gradients_type = decltype(zero_gradients(std::declval<Context&>(), std::declval<Module const&>()));
+  using gradients_type =
+      decltype(zero_gradients(std::declval<Context&>(), std::declval<Module const&>()));
 
   /// A pair of the tuple of outputs and what was kept.
   template <class Context>
   static auto forward(Context& ctx, Module const& module, typename inputs::tensors const& x) {
-    auto result = std::apply([&](auto const&... input) { return module.forward(ctx, input...); }, x);
+    auto result =
+        std::apply([&](auto const&... input) { return module.forward(ctx, input...); }, x);
     return detail::take_apart(result, std::integral_constant<int, outputs::count>{});
   }
 
   template <class Context>
-  using kept_type = typename decltype(forward(std::declval<Context&>(), std::declval<Module const&>(),
-                                              std::declval<typename inputs::tensors const&>()))::second_type;
+  using kept_type =
+      typename decltype(forward(std::declval<Context&>(), std::declval<Module const&>(),
+                                std::declval<typename inputs::tensors const&>()))::second_type;
 
   /// The tuple of upstream gradients that backward takes.
   template <class Context, class... Y>
   static auto upstream_of(std::tuple<Y...>*) {
     constexpr bool takes_cotangents = [] {
       if constexpr (has_parameters)
-        return requires(Module const& m, Context& ctx, kept_type<Context>&& kept, gradients_type<Context>& g,
-                        cotangent_t<Y> const&... dy) { m.backward(ctx, std::move(kept), dy..., g); };
+        return requires(Module const& m, Context& ctx, kept_type<Context>&& kept,
+                        gradients_type<Context>& g, cotangent_t<Y> const&... dy) {
+          m.backward(ctx, std::move(kept), dy..., g);
+        };
       else
-        return requires(Module const& m, Context& ctx, kept_type<Context>&& kept, cotangent_t<Y> const&... dy) {
+        return requires(Module const& m, Context& ctx, kept_type<Context>&& kept,
+                        cotangent_t<Y> const&... dy) {
           m.backward(ctx, std::move(kept), dy...);
         };
     }();
-    using type = std::conditional_t<takes_cotangents, std::tuple<cotangent_t<Y>...>, std::tuple<Y...>>;
+    using type =
+        std::conditional_t<takes_cotangents, std::tuple<cotangent_t<Y>...>, std::tuple<Y...>>;
     return std::type_identity<type>{};
   }
   template <class Context>
-  using upstream =
-      typename decltype(upstream_of<Context>(static_cast<typename outputs::tensors*>(nullptr)))::type;
+  using upstream = typename decltype(upstream_of<Context>(
+      static_cast<typename outputs::tensors*>(nullptr)))::type;
 
   /// The tuple of input cotangents.
   template <class Context, class Kept, class Gradients>
   static auto backward(Context& ctx, Module const& module, Kept&& kept, upstream<Context> const& dy,
                        Gradients& gradients) {
     auto const call = [&](auto const&... each) {
-      if constexpr (has_parameters) return module.backward(ctx, std::move(kept), each..., gradients);
-      else return module.backward(ctx, std::move(kept), each...);
+      if constexpr (has_parameters)
+        return module.backward(ctx, std::move(kept), each..., gradients);
+      else
+        return module.backward(ctx, std::move(kept), each...);
     };
     using result_type = decltype(std::apply(call, dy));
     if constexpr (std::is_void_v<result_type>) {
       std::apply(call, dy);
       return std::tuple<>{};
     } else if constexpr (detail::is_tuple<result_type>) {
-      return std::apply([](auto&&... dx) { return std::make_tuple(std::move(dx)...); }, std::apply(call, dy));
+      return std::apply([](auto&&... dx) { return std::make_tuple(std::move(dx)...); },
+                        std::apply(call, dy));
     } else {
       return std::make_tuple(std::apply(call, dy));
     }
@@ -144,10 +160,12 @@ struct subject {
 /// f(element, index) for each element of a tuple.
 template <class Tuple, class F>
 void each_of(Tuple&& tuple, F&& f) {
-  std::apply([&](auto&&... element) {
-    std::size_t index = 0;
-    (f(element, index++), ...);
-  }, std::forward<Tuple>(tuple));
+  std::apply(
+      [&](auto&&... element) {
+        std::size_t index = 0;
+        (f(element, index++), ...);
+      },
+      std::forward<Tuple>(tuple));
 }
 
 /// The bytes of a tensor's tile, to be compared bit for bit.
