@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # usage: compile_errors.sh REPOSITORY COMPILER FLAG...
-# The compiler messages in docs/ are g++ 12's; another version words them otherwise and is not asked.
+# The compiler messages in docs/ are g++ 12's; another version words them otherwise.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 repository=$1

@@ -1,4 +1,7 @@
-// Prints the parts of docs/ that are made from types. usage: generate module_map | collectives | picture
+// Prints the parts of docs/ that are made from types:
+//
+//   docs_generate module_map | collectives | picture
+//
 // tests/docs/sync.sh puts the output into the pages, or says that they are stale.
 
 #include "dtm/contract/describe.hpp"
@@ -19,7 +22,7 @@ namespace {
 using namespace dtm;
 using grid = mesh<dp, cp0, cp1>;
 
-// ---- module map --------------------------------------------------------------------------------------
+// ---- module map ----
 using map_space = space<float, grid>;
 
 std::string megabytes(std::int64_t bytes) {
@@ -39,7 +42,8 @@ std::int64_t kept(int cp0, int cp1) {
 /// Common layouts get a word; docs/module_map.md explains them.
 std::string shortened(std::string text) {
   auto const replace = [&text](std::string const& from, std::string const& to) {
-    for (std::size_t at; (at = text.find(from)) != std::string::npos;) text.replace(at, from.size(), to);
+    for (std::size_t at; (at = text.find(from)) != std::string::npos;)
+      text.replace(at, from.size(), to);
   };
   replace(" fp32 ", " ");
   replace(" dp:S0 cp0:S1 cp1:S2", " pair");
@@ -53,16 +57,18 @@ template <class Module>
 void print_module(std::string const& variant = "") {
   auto const row = describe_contract<Module>();
   std::printf("| `%s`%s | %s | %s | %s | %s | %s | %s | %s / %s / %s |\n", row.module.c_str(),
-              variant.empty() ? "" : ("<br>" + variant).c_str(), shortened(row.inputs).c_str(), shortened(row.outputs).c_str(),
-              row.forward.c_str(), row.backward.c_str(), shortened(row.saved).c_str(), row.budget.c_str(),
+              variant.empty() ? "" : ("<br>" + variant).c_str(), shortened(row.inputs).c_str(),
+              shortened(row.outputs).c_str(), row.forward.c_str(), row.backward.c_str(),
+              shortened(row.saved).c_str(), row.budget.c_str(),
               megabytes(kept<Module>(1, 1)).c_str(), megabytes(kept<Module>(2, 2)).c_str(),
               megabytes(kept<Module>(4, 4)).c_str());
 }
 
 void print_module_map() {
   constexpr std::int64_t C = 128;
-  std::printf("| module | inputs | outputs | forward | backward | saved | budget per position "
-              "| MiB kept, N = 384, 1x1 / 2x2 / 4x4 |\n|---|---|---|---|---|---|---|---|\n");
+  std::printf(
+      "| module | inputs | outputs | forward | backward | saved | budget per position "
+      "| MiB kept, N = 384, 1x1 / 2x2 / 4x4 |\n|---|---|---|---|---|---|---|---|\n");
   print_module<initial_pair<map_space, 384, C>>();
   print_module<relative_position_encoder<map_space, C>>();
   print_module<triangle_multiplication<outgoing, map_space, C>>(channel_all_to_all::name);
@@ -74,8 +80,8 @@ void print_module_map() {
   print_module<distogram_loss<map_space>>();
 }
 
-// ---- collectives -------------------------------------------------------------------------------------
-// Two axes, so that transpose and all_reduce of two axes have something to do; the first is the operand's.
+// ---- collectives ----
+// Two axes, so that transpose has something to do; the first is the operand's.
 using cube = shape<tokens, atoms, c<8>>;
 template <class Collective, class Placement, class Other = replicate>
 std::string after_text() {
@@ -93,29 +99,37 @@ std::string after_text() {
 }
 template <class Collective, class Other = replicate>
 void print_collective(char const* name, char const* sent, char const* backward) {
-  std::printf("| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", name, after_text<Collective, shard<0>, Other>().c_str(),
-              after_text<Collective, shard<1>, Other>().c_str(), after_text<Collective, replicate, Other>().c_str(),
+  std::printf("| `%s` | %s | %s | %s | %s | %s | %s | %s |\n", name,
+              after_text<Collective, shard<0>, Other>().c_str(),
+              after_text<Collective, shard<1>, Other>().c_str(),
+              after_text<Collective, replicate, Other>().c_str(),
               after_text<Collective, partial<sum>, Other>().c_str(),
               after_text<Collective, partial<dtm::max>, Other>().c_str(), sent, backward);
 }
 
-// What is sent is checked by tests/collectives/ledger_test.cpp, what goes back by adjoint_test.cpp there.
+// tests/collectives checks what is sent (ledger_test.cpp) and what goes back (adjoint_test.cpp).
 void print_collectives() {
-  std::printf("| collective | of S0 | of S1 | of R | of P(sum) | of P(max) | elements sent per rank | of the cotangent |\n"
-              "|---|---|---|---|---|---|---|---|\n");
+  std::printf(
+      "| collective | of S0 | of S1 | of R | of P(sum) | of P(max) | elements sent per rank | of "
+      "the cotangent |\n"
+      "|---|---|---|---|---|---|---|---|\n");
   print_collective<all_reduce<cp0>>("all_reduce<cp0>", "2 u (P-1)/P", "all_reduce");
   print_collective<reduce_scatter<cp0, 0>>("reduce_scatter<cp0, 0>", "u (P-1)/P", "all_gather");
   print_collective<all_gather<cp0>>("all_gather<cp0>", "u (P-1)", "reduce_scatter");
-  print_collective<all_to_all<move<cp0, 1>>>("all_to_all<move<cp0, 1>>", "u (P-1)/P", "all_to_all, back");
-  print_collective<all_to_all<move<cp0, 2>>>("all_to_all<move<cp0, 2>>", "u (P-1)/P, mean", "all_to_all, back");
+  print_collective<all_to_all<move<cp0, 1>>>("all_to_all<move<cp0, 1>>", "u (P-1)/P",
+                                             "all_to_all, back");
+  print_collective<all_to_all<move<cp0, 2>>>("all_to_all<move<cp0, 2>>", "u (P-1)/P, mean",
+                                             "all_to_all, back");
   print_collective<all_slice<cp0, 0>>("all_slice<cp0, 0>", "0", "");
-  print_collective<transpose<cp0, cp1>>("transpose<cp0, cp1>, cp1: R", "what the other lacks", "transpose");
-  print_collective<transpose<cp0, cp1>, shard<2>>("transpose<cp0, cp1>, cp1: S2", "u off the diagonal", "transpose");
+  print_collective<transpose<cp0, cp1>>("transpose<cp0, cp1>, cp1: R", "what the other lacks",
+                                        "transpose");
+  print_collective<transpose<cp0, cp1>, shard<2>>("transpose<cp0, cp1>, cp1: S2",
+                                                  "u off the diagonal", "transpose");
   print_collective<ring_shift<cp0>>("ring_shift<cp0>", "u", "ring_shift, back");
   print_collective<broadcast<cp0>>("broadcast<cp0>", "u (P-1)/P, mean", "");
 }
 
-// ---- who holds what ----------------------------------------------------------------------------------
+// ---- who holds what ----
 template <class Layout, class Each>
 void each_rank(global_extents<Layout::rank> const& global, Each each) {
   int const sizes[] = {1, 2, 2};
@@ -150,8 +164,10 @@ void print_tokens(char const* title) {
   std::string text[8];
   each_rank<Layout>({{1, 8, 128}}, [&](int rank, auto const& tile) {
     auto& block = text[tile.begin[1]];
-    if (block.empty()) block = "  tokens " + range(tile.begin[1], tile.end[1]) + "  rank " + std::to_string(rank);
-    else block += ", " + std::to_string(rank);
+    if (block.empty())
+      block = "  tokens " + range(tile.begin[1], tile.end[1]) + "  rank " + std::to_string(rank);
+    else
+      block += ", " + std::to_string(rank);
   });
   for (auto const& block : text)
     if (!block.empty()) std::printf("%s\n", block.c_str());
@@ -172,8 +188,12 @@ void print_picture() {
 
 int main(int argc, char** argv) {
   char const* const what = argc > 1 ? argv[1] : "";
-  if (std::strcmp(what, "module_map") == 0) print_module_map();
-  else if (std::strcmp(what, "collectives") == 0) print_collectives();
-  else if (std::strcmp(what, "picture") == 0) print_picture();
-  else return std::fprintf(stderr, "usage: generate module_map | collectives | picture\n"), 2;
+  if (std::strcmp(what, "module_map") == 0)
+    print_module_map();
+  else if (std::strcmp(what, "collectives") == 0)
+    print_collectives();
+  else if (std::strcmp(what, "picture") == 0)
+    print_picture();
+  else
+    return std::fprintf(stderr, "usage: generate module_map | collectives | picture\n"), 2;
 }

@@ -1,4 +1,4 @@
-// The code blocks of docs/, compiled and run. A part between two lines "// [name]" stands in a page.
+// The code blocks of docs/, compiled and run. What is between two lines "// [name]" is in a page.
 
 #include "dtm/dtm.hpp"
 #include "dtm/host.hpp"
@@ -28,27 +28,30 @@ namespace {
 
 std::vector<int> sizes() {
   switch (dtm::testing::ranks()) {
-    case 1: return {1, 1, 1};
-    case 4: return {1, 2, 2};
-    default: return {1, 2, 3};
+    case 1:
+      return {1, 1, 1};
+    case 4:
+      return {1, 2, 2};
+    default:
+      return {1, 2, 3};
   }
 }
 
 // [algebra]
-// columns j of a pair and tokens j of a single in column form, both sharded by cp1: the sum over j is pending on cp1
+// cp1 shards the columns j of a pair and the tokens j of a column form: their sum is pending on cp1
 using column = layout<grid, shape<batch, tokens, c<4>>, shard<0>, replicate, shard<1>>;
 using product = contraction_layout_t<"bijc,bjd->bicd", pair<8>, column>;
-static_assert(std::is_same_v<
-              product, layout<grid, shape<batch, tokens, c<8>, c<4>>, shard<0>, shard<1>, partial<sum>>>);
+using expected = layout<grid, shape<batch, tokens, c<8>, c<4>>, shard<0>, shard<1>, partial<sum>>;
+static_assert(std::is_same_v<product, expected>);
 // [algebra]
 
 using z = tensor<float, pair<8>>;
 
 // [cotangents]
 using s = tensor<float, single<8>>;
-static_assert(std::is_same_v<cotangent_t<z>, z>);  // shards stay
-static_assert(std::is_same_v<cotangent_t<s>,       // replicate becomes partial<sum>
-                             tensor<float, layout<grid, shape<batch, tokens, c<8>>, shard<0>, shard<1>, partial<sum>>>>);
+using terms = layout<grid, shape<batch, tokens, c<8>>, shard<0>, shard<1>, partial<sum>>;
+static_assert(std::is_same_v<cotangent_t<z>, z>);                     // shards stay
+static_assert(std::is_same_v<cotangent_t<s>, tensor<float, terms>>);  // replicate, partial<sum>
 // [cotangents]
 
 }  // namespace
@@ -65,7 +68,10 @@ TEST_CASE("types.md") {
   auto const local = z.to_local();
   for (std::int64_t i = 0; i < local.extent[1]; ++i)
     for (std::int64_t j = 0; j < local.extent[2]; ++j)
-      for (std::int64_t c = 0; c < 8; ++c) local(0, i, j, c) = float(held.begin[1] + i == held.begin[2] + j);
+      for (std::int64_t c = 0; c < 8; ++c) {
+        bool const same = held.begin[1] + i == held.begin[2] + j;
+        local(0, i, j, c) = same ? 1 : 0;
+      }
   // [tile]
   auto const total = apply<all_reduce<cp0, cp1>>(ctx, sum_over<1>(ctx, sum_over<1>(ctx, z)));
   CHECK(total.to_local()(0, 0) == 12);
@@ -81,8 +87,8 @@ TEST_CASE("collectives.md") {
   tensor<float, pair<8>> z(ctx, extents{bind<batch>(1), bind<tokens>(12)});
   for (float& value : z.to_local()) value = 1;
   // [apply]
-  auto const rows = apply<all_gather<cp1>>(ctx, z, "z");  // begins, waits, yields: shard<1> on cp0, replicate on cp1
-  auto later = begin<transpose<cp0, cp1>>(ctx, z, "z");   // on its way; z must live and stay as it is
+  auto const rows = apply<all_gather<cp1>>(ctx, z, "z");  // cp0: shard<1>  cp1: replicate
+  auto later = begin<transpose<cp0, cp1>>(ctx, z, "z");   // on its way; z must stay as it is
   auto const turned = later.wait();
   // [apply]
   CHECK((rows.size() == z.size() * sizes()[2] && turned.size() == z.size()));
@@ -93,16 +99,17 @@ TEST_CASE("collectives.md") {
   // [ledger]
   CHECK((sent > 0) == (world.size() > 1));
   // [agreed]
-  comm::agreed<int> const steps = comm::agree_on(world, world.rank() == 0 ? 3 : -1);  // rank 0 decides
+  int const mine = world.rank() == 0 ? 3 : -1;
+  comm::agreed<int> const steps = comm::agree_on(world, mine);  // rank 0 decides
   for (int step = 0; step < steps; ++step) ctx.along_all().barrier({"barrier"}).wait();
   // [agreed]
   CHECK(steps.get() == 3);
   // [agree]
-  auto const length = comm::agree(world, [&] { return std::string("may throw on one rank").size(); });
+  auto const length = comm::agree(world, [&] { return std::string("may throw").size(); });
   // [agree]
-  CHECK(length == 21);
+  CHECK(length == 9);
   // [world]
-  comm::options settings = comm::options::from_environment();  // DTM_DEADLINE, DTM_CHECK_LEVEL
+  auto settings = comm::options::from_environment();  // DTM_DEADLINE, DTM_CHECK_LEVEL
   settings.deadline_seconds = 60;
   settings.level = comm::check_level::signatures;
   comm::world fresh(world, settings);
@@ -119,9 +126,11 @@ TEST_CASE("testing.md") {
   // [parity]
   context<host, grid> ctx(world, sizes());
   example::gated_pair<space<double, grid>, 6, 5> module(ctx);
-  testing::serial_oracle const oracle([](auto t) { return example::serial_gated_pair<decltype(t)>(6, 5); });
+  testing::serial_oracle const oracle(
+      [](auto t) { return example::serial_gated_pair<decltype(t)>(6, 5); });
+  auto const bound = extents{bind<batch>(2), bind<tokens>(12)};
 
-  auto const report = testing::parity(ctx, module, oracle, extents{bind<batch>(2), bind<tokens>(12)});
+  auto const report = testing::parity(ctx, module, oracle, bound);
   INFO(report.text());
   CHECK(report.passed());
   // [parity]

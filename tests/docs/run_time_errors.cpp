@@ -1,4 +1,4 @@
-// Provokes one error of each kind on two ranks and prints what rank 0 is told; docs/errors.md shows the output.
+// Provokes one error of each kind on two ranks and prints what rank 0 is told, for docs/errors.md.
 
 #include "dtm/comm/agreement.hpp"
 #include "dtm/comm/environment.hpp"
@@ -23,7 +23,9 @@ using grid = mesh<dp, cp0, cp1>;
 using pair = pair_tensor<space<float, grid>, c<8>>;
 using single = single_tensor<space<float, grid>, c<8>>;  // replicated on cp1
 using context_type = context<host, grid>;
-auto extent(std::int64_t n) { return extents{bind<batch>(1), bind<tokens>(n)}; }
+auto extent(std::int64_t n) {
+  return extents{bind<batch>(1), bind<tokens>(n)};
+}
 
 /// One mistake each.
 std::map<std::string, std::function<void(comm::world&)>> const mistakes{
@@ -32,13 +34,18 @@ std::map<std::string, std::function<void(comm::world&)>> const mistakes{
        context_type ctx(world, {1, 1, 2});
        pair z(ctx, extent(229));
      }},
-    {"mesh_error", [](comm::world& world) { context_type ctx(world, {1, 2, 2}); }},
+    {"mesh_error",
+     [](comm::world& world) {
+       context_type ctx(world, {1, 2, 2});
+     }},
     {"collective_mismatch",
      [](comm::world& world) {
        context_type ctx(world, {1, 1, 2});
        pair z(ctx, extent(4));
-       if (world.rank() == 0) (void)apply<all_gather<cp1>>(ctx, z, "z");
-       else (void)apply<transpose<cp0, cp1>>(ctx, z, "z");
+       if (world.rank() == 0)
+         (void)apply<all_gather<cp1>>(ctx, z, "z");
+       else
+         (void)apply<transpose<cp0, cp1>>(ctx, z, "z");
      }},
     {"deadline_exceeded",
      [](comm::world& world) {
@@ -60,7 +67,8 @@ std::map<std::string, std::function<void(comm::world&)>> const mistakes{
        std::vector<float> const block(4 * 8, world.rank() == 1 ? 0.5f : 0.25f);
        (void)from_local<single::layout_type>(ctx, block.data(), 4 * 8, {{1, 4, 8}});
      }},
-    {"file_error", [](comm::world& world) { (void)io::open_on_all_ranks(world, "weights.safetensors"); }},
+    {"file_error",
+     [](comm::world& world) { (void)io::open_on_all_ranks(world, "weights.safetensors"); }},
     {"argument_error",
      [](comm::world&) {
        setenv("DTM_CHECK_LEVEL", "high", 1);

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # usage: sync.sh REPOSITORY KIND...
-# The parts of README.md and docs/ that are not written by hand are what a directive before them says:
+# Parts of README.md and docs/ are not written by hand; a directive before them says what they are.
+# All but the third are about the next code block:
 #
-#   <!-- from FILE NAME -->        the next code block is FILE between its lines "// [NAME]"
-#   <!-- block FILE TEXT -->       the next code block is the brace block of FILE that begins with the first line
-#                                  with TEXT, and the line "template" before it
-#   <!-- generated WORD -->        the text up to <!-- end --> is printed by $DTM_DOCS_GENERATE WORD
-#   <!-- drawn WORD -->            the next code block is printed by $DTM_DOCS_GENERATE WORD
-#   <!-- run_time ERROR -->        the next code block is what $DTM_DOCS_RUN_TIME ERROR prints
-#   <!-- compiler FILE REGEX -->   the next code block is a case of a negative test and what g++ 12 says to it
-#   <!-- fragment -->              the next code block is not compiled
+#   <!-- from FILE NAME -->        FILE between its lines "// [NAME]"
+#   <!-- block FILE TEXT -->       the brace block of FILE whose first line has TEXT, and a line
+#                                  "template" before it
+#   <!-- generated WORD -->        what $DTM_DOCS_GENERATE WORD prints, up to <!-- end -->
+#   <!-- drawn WORD -->            the same as a block
+#   <!-- run_time ERROR -->        what $DTM_DOCS_RUN_TIME ERROR prints
+#   <!-- compiler FILE REGEX -->   a case of a negative test, and what g++ 12 says to it
+#   <!-- fragment -->              not compiled
 #
-# Compares the parts of the given kinds; with DTM_UPDATE_DOCS=1 they are rewritten. Kind "marked" checks that
-# every C++ block has a directive.
+# Compares the parts of the given kinds; with DTM_UPDATE_DOCS=1 they are rewritten. Kind "marked"
+# checks that every C++ block has a directive.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$1"
@@ -22,21 +23,29 @@ pages=(README.md docs/*.md)
 stale=0
 
 between() {  # FILE NAME: the lines between the marks, without their common indentation
-  awk -v mark="// [$2]" '{ line = $0; sub(/^ +/, "", line) } line == mark { inside = !inside; seen++; next } inside
-                         END { if (seen != 2) { print "no part [" mark "]"; exit 1 } }' "$1" | unindented
+  awk -v mark="// [$2]" '{ line = $0; sub(/^ +/, "", line) }
+    line == mark { inside = !inside; seen++; next }
+    inside
+    END { if (seen != 2) { print "no part [" mark "]"; exit 1 } }' "$1" | unindented
 }
 
 unindented() {
-  awk '{ lines[NR] = $0; if ($0 != "") { match($0, /^ */); if (least == "" || RLENGTH < least) least = RLENGTH } }
+  awk '{ lines[NR] = $0 }
+       $0 != "" { match($0, /^ */); if (least == "" || RLENGTH < least) least = RLENGTH }
        END { for (i = 1; i <= NR; i++) print substr(lines[i], least + 1) }'
 }
 
 block() {  # FILE TEXT: up to the closing brace at the indentation of the first line
-  awk -v text="$2" '!inside && index($0, text) { inside = 1; match($0, /^ */); indent = RLENGTH
-                                               if (before ~ /^ *template </) print before }
-                    { before = $0 }
-                    inside { print; match($0, /^ */); if (RLENGTH == indent && $0 ~ /^ *}/) { done = 1; exit } }
-                    END { if (!done) { print "no block with " text; exit 1 } }' "$1" | unindented
+  awk -v text="$2" '!inside && index($0, text) {
+      inside = 1
+      match($0, /^ */)
+      indent = RLENGTH
+      if (before ~ /^ *template </) print before
+    }
+    { before = $0 }
+    inside { print; match($0, /^ */) }
+    inside && RLENGTH == indent && /^ *}/ { done = 1; exit }
+    END { if (!done) { print "no block with " text; exit 1 } }' "$1" | unindented
 }
 
 content() {  # KIND ARGUMENTS...
@@ -46,7 +55,8 @@ content() {  # KIND ARGUMENTS...
     generated | drawn) "$DTM_DOCS_GENERATE" "$2" | sed 's/ *$//' ;;
     run_time)  # neither times nor lines of headers are what a page is about
       $DTM_DOCS_RUN_TIME "$2" | sed -E 's# *$##; s#[^ "]*/(tests|include|examples)/#\1/#g
-        s#(include/[a-z_/]+\.hpp):[0-9]+#\1#g; s# for [0-9.]+ s;# for 2.0 s;#' | fold -s -w 108 | sed 's/ *$//' ;;
+        s#(include/[a-z_/]+\.hpp):[0-9]+#\1#g; s# for [0-9.]+ s;# for 2.0 s;#' |
+        fold -s -w 108 | sed 's/ *$//' ;;
     compiler) bash "$here/compiler_says.sh" "$2" "${*:3}" ;;
   esac
 }
@@ -68,7 +78,8 @@ for page in "${pages[@]}"; do
       marked=1
       if [[ $kind =~ ^(from|block|generated|drawn|run_time|compiler)$ && $kinds == *" $kind "* ]]; then
         read -ra arguments <<<"$words"
-        text=$(content "$kind" "${arguments[@]}" </dev/null) ||  # mpiexec would read the page
+        # without </dev/null mpiexec would read the page
+        text=$(content "$kind" "${arguments[@]}" </dev/null) ||
           { echo "$page:$number: $line: cannot be made: $text"; stale=1; continue; }
         if [ "$kind" = generated ]; then
           printf '\n%s\n\n' "$text" >>"$fresh"

@@ -36,8 +36,8 @@ TEST_CASE("training.md") {
   auto const loss_and_step = [&] {
     // [step]
     auto [z, saved] = model.forward(ctx, s);
-    auto const dz = z.clone();                    // of the loss |z|^2 / 2
-    auto pending = zero_gradients(ctx, model);    // partial<sum> on every axis, at least fp32
+    auto const dz = z.clone();                  // of the loss |z|^2 / 2
+    auto pending = zero_gradients(ctx, model);  // partial<sum> on every axis, at least fp32
     auto const ds = model.backward(ctx, std::move(saved), dz, pending);
     auto gradients = synchronise(ctx, std::move(pending));  // replicate on every axis
     double const norm = clip_gradient_norm(gradients, 1.0);
@@ -53,9 +53,9 @@ TEST_CASE("training.md") {
   CHECK(loss_and_step() < first);
 
   // [share]
-  model_type::S ds = s.clone();                          // complete: the same on every cp1
-  auto terms = share<cp1>(ctx, std::move(ds));           // coordinate 0 of cp1 keeps it, the others hold zero
-  auto const again = complete(ctx, std::move(terms));    // an all_reduce over cp1
+  model_type::S ds = s.clone();                        // complete: the same on every cp1
+  auto terms = share<cp1>(ctx, std::move(ds));         // coordinate 0 keeps it, the others hold 0
+  auto const again = complete(ctx, std::move(terms));  // an all_reduce over cp1
   // [share]
   CHECK(again.data()[0] == s.data()[0]);
 
