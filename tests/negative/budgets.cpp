@@ -1,4 +1,4 @@
-// Law L7: what a module saves for backward is of its class, within its bytes, and shrinks with the mesh.
+// Law L7: what a module saves is of its class, within its bytes, and shrinks with the mesh.
 #include "dtm/contract/contract.hpp"
 #include "negative/vocabulary.hpp"
 

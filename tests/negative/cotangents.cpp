@@ -104,7 +104,7 @@ static_assert(layout<grid, pair_shape, shard<0>, partial<sum>, partial<max>>::ra
 #endif
 
 // case 9: error: static.assert.*dtm contract: placement differs on one mesh axis
-// case 9: placement_on<.*operation::add, .*operand::right> ?, .*cp0, .*partial<.*sum ?>, .*replicate
+// case 9: placement_on<.*operation::add, .*.*cp0, .*partial<.*sum ?>, .*replicate
 #if DTM_CASE == 9
 void program() {
   require_same<operation::add, x_type<partial<sum>>, x_type<replicate>>();

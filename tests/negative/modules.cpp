@@ -34,7 +34,7 @@ void program(context_type& ctx, feed_forward const& module,
 #endif
 
 // case 1: error: static.assert.*dtm contract: placement differs on one mesh axis
-// case 1: placement_on<.*triangle_multiplication_outgoing, .*arg::mask>, .*cp1, .*shard<2>, .*replicate>
+// case 1: placement_on<.*_outgoing, .*arg::mask>, .*cp1, .*shard<2>, .*replicate>
 #if DTM_CASE == 1
 void program(context_type& ctx, triangle const& module) {
   module.forward(
@@ -44,7 +44,7 @@ void program(context_type& ctx, triangle const& module) {
 #endif
 
 // case 2: error: static.assert.*dtm contract: placement differs on one mesh axis
-// case 2: placement_on<.*triangle_multiplication_outgoing, .*arg::x>, .*cp0, .*shard<1>, .*partial<.*sum
+// case 2: placement_on<.*_outgoing, .*arg::x>, .*cp0, .*shard<1>, .*partial<.*sum
 #if DTM_CASE == 2
 void program(context_type& ctx, triangle const& module) {
   module.forward(ctx, any<pair_placed<shard<0>, partial<sum>, shard<2>>>(), any<mask_type>());
@@ -60,7 +60,7 @@ void program(context_type& ctx, triangle const& module) {
 #endif
 
 // case 4: error: static.assert.*dtm contract: a dimension differs
-// case 4: dimension_at<.*triangle_multiplication_outgoing, .*arg::x>, 3, .*c<8>, .*c<16>
+// case 4: dimension_at<.*_outgoing, .*arg::x>, 3, .*c<8>, .*c<16>
 #if DTM_CASE == 4
 void program(context_type& ctx, triangle const& module) {
   module.forward(ctx, any<pair_tensor<space_type, c<16>>>(), any<mask_type>());
@@ -68,7 +68,7 @@ void program(context_type& ctx, triangle const& module) {
 #endif
 
 // case 5: error: static.assert.*dtm contract: the mesh differs
-// case 5: mesh_is<.*triangle_multiplication_outgoing, .*arg::x>
+// case 5: mesh_is<.*_outgoing, .*arg::x>
 #if DTM_CASE == 5
 void program(context_type& ctx, triangle const& module) {
   module.forward(ctx, any<pair_tensor<space<float, mesh<dp, cp1, cp0>>, c<8>>>(), any<mask_type>());

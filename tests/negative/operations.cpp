@@ -1,4 +1,4 @@
-// Law L3: non-linear operations and "+ constant" refuse a pending reduction, operands are placed alike,
+// Law L3: non-linear maps and "+ constant" refuse a pending reduction, operands are placed alike,
 // and an operation that needs a whole dimension refuses a sharded one.
 #include "negative/vocabulary.hpp"
 
@@ -121,7 +121,7 @@ void program() {
 #endif
 
 // case 14: error: static.assert.*dtm contract: placement differs on one mesh axis
-// case 14: placement_on<.*operation::add, .*operand::right>, .*cp0, .*partial<.*sum ?>, .*replicate>
+// case 14: placement_on<.*operation::add, .*.*cp0, .*partial<.*sum ?>, .*replicate>
 #if DTM_CASE == 14
 void program() {
   require_same<operation::add, x_type<partial<sum>>, x_type<replicate>>();
