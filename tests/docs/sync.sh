@@ -19,6 +19,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cd "$1"
 shift
 kinds=" $* "
+made=" from block generated drawn run_time compiler "
 pages=(README.md docs/*.md)
 stale=0
 
@@ -76,7 +77,7 @@ for page in "${pages[@]}"; do
     if [[ $line =~ ^\<\!--\ ([a-z_]+)(\ (.*))?\ --\>$ ]]; then
       kind=${BASH_REMATCH[1]} words=${BASH_REMATCH[3]:-}
       marked=1
-      if [[ $kind =~ ^(from|block|generated|drawn|run_time|compiler)$ && $kinds == *" $kind "* ]]; then
+      if [[ $made == *" $kind "* && $kinds == *" $kind "* ]]; then
         read -ra arguments <<<"$words"
         # without </dev/null mpiexec would read the page
         text=$(content "$kind" "${arguments[@]}" </dev/null) ||
