@@ -1,4 +1,4 @@
-# How tests are added. Four helpers:
+# How tests are added. Helpers:
 #
 #   dtm_add_mpi_test(NAME name SOURCES a.cpp... RANKS 1 2 4
 #                    [LABELS l...] [TIMEOUT seconds] [LIBRARIES target...] [ARGUMENTS argument...]
@@ -16,6 +16,9 @@
 #
 #   dtm_add_static_test(file.cpp [LABELS l...] [COMPILE_OPTIONS option...])
 #     A translation unit of static_asserts that must compile. One ctest entry per compiler.
+#
+#   dtm_limit_mpi_test(name RANKS n TIMEOUT seconds [LABELS l...] [ENVIRONMENT NAME=value...])
+#     Processors, time limits and labels for a test of any other program that add_test runs under mpiexec.
 #
 # Test programs include "support/catch.hpp" and "support/runner.hpp".
 
@@ -69,6 +72,16 @@ if(DTM_SANITIZE)  # abort: the runner's handler then names rank and case
 endif()
 set(DTM_RUNNER_ARGUMENTS --order decl --rng-seed 1 -w NoTests)
 
+# What every test under mpiexec has: its processors, a limit of ctest, and just below it mpiexec's own, whose
+# message is the better one.
+function(dtm_limit_mpi_test test)
+  cmake_parse_arguments(arg "" "RANKS;TIMEOUT" "LABELS;ENVIRONMENT" ${ARGN})
+  math(EXPR mpiexec_timeout "${arg_TIMEOUT} - ${arg_TIMEOUT} / 12 - 1")
+  set_tests_properties(${test} PROPERTIES
+    PROCESSORS ${arg_RANKS} TIMEOUT ${arg_TIMEOUT} LABELS "mpi;np${arg_RANKS};${arg_LABELS}"
+    ENVIRONMENT "${DTM_TEST_ENVIRONMENT};MPIEXEC_TIMEOUT=${mpiexec_timeout};${arg_ENVIRONMENT}")
+endfunction()
+
 function(dtm_add_mpi_test)
   cmake_parse_arguments(arg "" "NAME;TIMEOUT"
     "SOURCES;RANKS;LABELS;LIBRARIES;ARGUMENTS;ENVIRONMENT;COMPILE_OPTIONS" ${ARGN})
@@ -80,16 +93,14 @@ function(dtm_add_mpi_test)
   endif()
   dtm_test_program(${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
     COMPILE_OPTIONS ${arg_COMPILE_OPTIONS})
-  math(EXPR mpiexec_timeout "${arg_TIMEOUT} - ${arg_TIMEOUT} / 12 - 1")  # mpiexec's own message is the better one
   foreach(ranks IN LISTS arg_RANKS)
     add_test(NAME ${arg_NAME}.np${ranks}
       COMMAND bash ${DTM_TESTS_DIR}/cmake/run_mpi.sh
               "${MPIEXEC_EXECUTABLE}" "${MPIEXEC_NUMPROC_FLAG}" ${ranks} ${MPIEXEC_PREFLAGS}
               $<TARGET_FILE:${arg_NAME}> ${MPIEXEC_POSTFLAGS} ${DTM_RUNNER_ARGUMENTS} ${arg_ARGUMENTS})
-    set_tests_properties(${arg_NAME}.np${ranks} PROPERTIES
-      PROCESSORS ${ranks} TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
-      LABELS "mpi;np${ranks};${arg_LABELS}"
-      ENVIRONMENT "${DTM_TEST_ENVIRONMENT};MPIEXEC_TIMEOUT=${mpiexec_timeout};${arg_ENVIRONMENT}")
+    set_tests_properties(${arg_NAME}.np${ranks} PROPERTIES SKIP_RETURN_CODE 77)
+    dtm_limit_mpi_test(${arg_NAME}.np${ranks} RANKS ${ranks} TIMEOUT ${arg_TIMEOUT}
+      LABELS ${arg_LABELS} ENVIRONMENT ${arg_ENVIRONMENT})
   endforeach()
 endfunction()
 
