@@ -1,5 +1,6 @@
-// The sharded modules against the golden files of $DTM_GOLDEN_DIR, or of tests/data/golden, on the mesh of the ranks there are.
-// Five ranks do not divide the tokens of the files that come with the library: they show that padding changes nothing.
+// The sharded modules against the golden files of $DTM_GOLDEN_DIR, or of tests/data/golden, on the
+// mesh of the ranks there are. Five ranks do not divide the tokens of the files that come with the
+// library: they show that padding changes nothing.
 
 #include "sharded.hpp"
 
@@ -13,7 +14,8 @@ using namespace dtm;
 
 std::vector<int> sizes() {
   for (int rows = 3; rows > 1; --rows)
-    if (testing::ranks() % rows == 0 && testing::ranks() / rows >= rows) return {1, rows, testing::ranks() / rows};
+    if (testing::ranks() % rows == 0 && testing::ranks() / rows >= rows)
+      return {1, rows, testing::ranks() / rows};
   return {1, 1, testing::ranks()};
 }
 
@@ -44,7 +46,8 @@ golden::summary run_all(std::string const& folder) {
     std::string const module = file.module();
     bool const is_outgoing = module == "triangle_multiplication_outgoing";
     if (is_outgoing || module == "triangle_multiplication_incoming") {
-      run_file(file, file.name(), total, [&] { return golden::run_triangle_sharded(ctx, file, is_outgoing, false); });
+      run_file(file, file.name(), total,
+               [&] { return golden::run_triangle_sharded(ctx, file, is_outgoing, false); });
       if (sizes()[1] == sizes()[2])
         run_file(file, file.name() + " cannon", total,
                  [&] { return golden::run_triangle_sharded(ctx, file, is_outgoing, true); });
@@ -55,9 +58,9 @@ golden::summary run_all(std::string const& folder) {
       print(file.name() + ": skipped, no module " + module + " here");
     }
   }
-  print("golden files in " + folder + " on cp0=" + std::to_string(sizes()[1]) + " cp1=" + std::to_string(sizes()[2]) + ": " +
-        std::to_string(total.passed) + " passed, " + std::to_string(total.failed) + " failed, " +
-        std::to_string(total.skipped) + " skipped");
+  print("golden files in " + folder + " on cp0=" + std::to_string(sizes()[1]) +
+        " cp1=" + std::to_string(sizes()[2]) + ": " + std::to_string(total.passed) + " passed, " +
+        std::to_string(total.failed) + " failed, " + std::to_string(total.skipped) + " skipped");
   return total;
 }
 
@@ -72,9 +75,14 @@ TEST_CASE("sharded modules agree with every golden file") {
 TEST_CASE("a wrong parameter is seen") {
   golden::sharded_context ctx(testing::world(), sizes());
   auto const load = [](char const* name) {
-    return golden::case_file::load(std::string(DTM_GOLDEN_DEFAULT_DIR) + "/" + name + ".safetensors");
+    return golden::case_file::load(std::string(DTM_GOLDEN_DEFAULT_DIR) + "/" + name +
+                                   ".safetensors");
   };
   auto const outgoing_file = load("triangle_multiplication_outgoing.base_b2_n12");
-  CHECK(golden::compare(outgoing_file, golden::run_triangle_sharded(ctx, outgoing_file, true, false)).passed());
-  CHECK_FALSE(golden::compare(outgoing_file, golden::run_triangle_sharded(ctx, outgoing_file, false, false)).passed());
+  CHECK(
+      golden::compare(outgoing_file, golden::run_triangle_sharded(ctx, outgoing_file, true, false))
+          .passed());
+  CHECK_FALSE(
+      golden::compare(outgoing_file, golden::run_triangle_sharded(ctx, outgoing_file, false, false))
+          .passed());
 }

@@ -1,7 +1,8 @@
 #pragma once
-// Sharded modules on golden files: parameters are copied to every rank, tiles are filled from the file's whole tensors, results
-// are gathered. Any batch and any number of tokens: where the tokens do not divide by the mesh they are padded with zeros, whose
-// upstream gradients are zero, and the results are cut to the file's extents.
+// Sharded modules on golden files: parameters are copied to every rank, tiles are filled from the
+// file's whole tensors, results are gathered. Any batch and any number of tokens: where the tokens
+// do not divide by the mesh they are padded with zeros, whose upstream gradients are zero, and the
+// results are cut to the file's extents.
 
 #include <numeric>
 #include <string>
@@ -45,7 +46,8 @@ void fill_from(whole const& values, X& x) {
       inside = inside && p.index[d] < values.extents[d];
       at = at * values.extents[d] + p.index[d];
     }
-    x.data()[offset] = inside ? testing::to_element<typename X::element_type>(values.values[std::size_t(at)]) : 0;
+    x.data()[offset] =
+        inside ? testing::to_element<typename X::element_type>(values.values[std::size_t(at)]) : 0;
   });
 }
 
@@ -65,16 +67,18 @@ inline whole cut(whole const& padded, serial::extent_list const& extents) {
 
 /// Forward and backward of a module on a file. Collective; the same outcome on every rank.
 template <class Module>
-outcome run_sharded(sharded_context& ctx, Module& module, case_file const& file, binding const& tensors,
-                    std::int64_t samples, std::int64_t n, std::int64_t conformer_count = 1) {
+outcome run_sharded(sharded_context& ctx, Module& module, case_file const& file,
+                    binding const& tensors, std::int64_t samples, std::int64_t n,
+                    std::int64_t conformer_count = 1) {
   using subject = testing::subject<Module>;
-  auto const bound = extents{bind<batch>(samples), bind<tokens>(padded_tokens(ctx, n)), bind<conformers>(conformer_count)};
+  auto const bound = extents{bind<batch>(samples), bind<tokens>(padded_tokens(ctx, n)),
+                             bind<conformers>(conformer_count)};
   if constexpr (subject::has_parameters)
     each_parameter(module, [&](std::string const& name, auto& parameter) {
       whole const& stored = file.real("param." + name);
       if (stored.size() != parameter.size())
-        throw not_here{"param." + name + " has " + std::to_string(stored.size()) + " elements, this build's module " +
-                       std::to_string(parameter.size())};
+        throw not_here{"param." + name + " has " + std::to_string(stored.size()) +
+                       " elements, this build's module " + std::to_string(parameter.size())};
       std::copy(stored.values.begin(), stored.values.end(), parameter.data());
     });
   auto x = subject::inputs::make(ctx, bound);
@@ -86,8 +90,10 @@ outcome run_sharded(sharded_context& ctx, Module& module, case_file const& file,
   }(std::type_identity<typename subject::template upstream<sharded_context>>{});
   testing::each_of(dy, [&](auto& upstream, std::size_t i) {
     std::string const name = "grad_output." + tensors.outputs[i];
-    if (file.has(name)) fill_from(file.real(name), upstream);
-    else std::fill_n(upstream.data(), upstream.size(), 0.0);
+    if (file.has(name))
+      fill_from(file.real(name), upstream);
+    else
+      std::fill_n(upstream.data(), upstream.size(), 0.0);
   });
   auto gradients = subject::zero_gradients(ctx, module);
   auto const dx = subject::backward(ctx, module, std::move(kept), dy, gradients);
@@ -100,7 +106,8 @@ outcome run_sharded(sharded_context& ctx, Module& module, case_file const& file,
     store("output." + tensors.outputs[i], testing::full_tensor(ctx, output));
   });
   testing::each_of(dx, [&](auto const& gradient, std::size_t i) {
-    store("grad_input." + tensors.gradients[i], testing::full_tensor(ctx, testing::complete(ctx, gradient)));
+    store("grad_input." + tensors.gradients[i],
+          testing::full_tensor(ctx, testing::complete(ctx, gradient)));
   });
   if constexpr (subject::has_parameters) {
     auto const complete_gradients = synchronise(ctx, std::move(gradients));

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 
+#include "dtm/modules/distogram_module.hpp"
+#include "dtm/modules/transition.hpp"
 #include "triangle_multiplication.hpp"
 
 using namespace dtm;
@@ -13,12 +15,14 @@ using namespace dtm::testing;
 
 namespace {
 
+constexpr std::int64_t channels = 36;
+
 struct measured {
   double saved = 0, forward_peak = 0, backward_peak = 0;
 };
 
 /// The most that a rank needs on a side x side mesh of the first ranks; zero on the others.
-template <class Schedule>
+template <class Module>
 measured on_square(int side, std::int64_t n) {
   int const wanted = side * side;
   MPI_Comm part = MPI_COMM_NULL;
@@ -28,12 +32,11 @@ measured on_square(int side, std::int64_t n) {
   {
     comm::world ranks(part);
     context<host, grid> ctx(ranks, {1, side, side});
-    using module_type = triangle_multiplication<outgoing, space<double, grid>, 36, Schedule>;
-    module_type module(ctx);
+    Module module(ctx);
     auto const bound = extents{bind<batch>(1), bind<tokens>(n)};
     parity_plan const plan;
-    parity_run<context<host, grid>, module_type, std::remove_const_t<decltype(bound)>> run(
-        ctx, module, bound, plan);
+    parity_run<context<host, grid>, Module, std::remove_const_t<decltype(bound)>> run(ctx, module,
+                                                                                      bound, plan);
     (void)run.measured_run();
     CHECK(run.report.failures.empty());
     double mine[] = {double(run.report.saved_bytes), double(run.report.forward_peak_bytes),
@@ -48,33 +51,42 @@ measured on_square(int side, std::int64_t n) {
   return result;
 }
 
-template <class Schedule>
-void falls_with_the_mesh() {
+/// `in_flight` units of the pair tile travel only where there is more than one rank.
+template <class Module>
+void falls_with_the_mesh(char const* name, double in_flight = 0) {
   std::int64_t const n = 36;
-  measured const one = on_square<Schedule>(1, n), four = on_square<Schedule>(2, n),
-                 nine = on_square<Schedule>(3, n);
+  measured const one = on_square<Module>(1, n), four = on_square<Module>(2, n),
+                 nine = on_square<Module>(3, n);
   if (rank() > 0) return;
-  double const unit = double(n) * double(n) * 36 * 8;
+  double const unit = double(n) * double(n) * channels * 8;
   std::printf(
-      "%s: units of the pair tile at P = 1, 4, 9: kept %.2f %.2f %.2f, peak forward %.2f %.2f "
-      "%.2f, backward %.2f %.2f %.2f\n",
-      Schedule::name, one.saved / unit, 4 * four.saved / unit, 9 * nine.saved / unit,
-      one.forward_peak / unit, 4 * four.forward_peak / unit, 9 * nine.forward_peak / unit,
-      one.backward_peak / unit, 4 * four.backward_peak / unit, 9 * nine.backward_peak / unit);
-  // with one rank the ring has nothing in flight: one unit less
-  double const in_flight = std::is_same_v<Schedule, cannon> ? unit : 0;
+      "%s: pair tiles at P = 1, 4, 9: kept %.2f %.2f %.2f  peak forward %.2f %.2f %.2f  backward "
+      "%.2f %.2f %.2f\n",
+      name, one.saved / unit, 4 * four.saved / unit, 9 * nine.saved / unit, one.forward_peak / unit,
+      4 * four.forward_peak / unit, 9 * nine.forward_peak / unit, one.backward_peak / unit,
+      4 * four.backward_peak / unit, 9 * nine.backward_peak / unit);
   for (auto const member : {&measured::saved, &measured::forward_peak, &measured::backward_peak}) {
-    double const expected = one.*member + (member == &measured::saved ? 0 : in_flight);
+    double const expected = one.*member + (member == &measured::saved ? 0 : in_flight * unit);
     CHECK(4 * four.*member == Approx(expected).epsilon(0.1));
     CHECK(9 * nine.*member == Approx(expected).epsilon(0.1));
   }
 }
 
+using fp64 = space<double, grid>;
+
 }  // namespace
 
-TEST_CASE("triangle multiplication by all-to-all needs 1/P of the memory") {
-  falls_with_the_mesh<channel_all_to_all>();
+TEST_CASE("triangle multiplication by all-to-all") {
+  falls_with_the_mesh<triangle_multiplication<outgoing, fp64, channels>>(
+      "triangle_multiplication, channel_all_to_all");
 }
-TEST_CASE("triangle multiplication by cannon needs 1/P of the memory") {
-  falls_with_the_mesh<cannon>();
+TEST_CASE("triangle multiplication by cannon") {
+  falls_with_the_mesh<triangle_multiplication<outgoing, fp64, channels, cannon>>(
+      "triangle_multiplication, cannon", 1);
+}
+TEST_CASE("transition") {
+  falls_with_the_mesh<transition<fp64, channels, 2 * channels>>("transition");
+}
+TEST_CASE("distogram head") {
+  falls_with_the_mesh<distogram_module<fp64, channels, 32>>("distogram_module");
 }
