@@ -1,7 +1,9 @@
 // Laws L1 and L3: a layout is a mesh, a shape of dimensions, and one placement per mesh axis.
+#include "dtm/core/space.hpp"
 #include "negative/vocabulary.hpp"
 
 #if DTM_CASE == 0
+static_assert(sizeof(space<float, grid>) > 0);
 static_assert(pair_layout::rank == 4);
 static_assert(layout<grid, shape<tokens, c<8>>, shard<1>, partial<max>, replicate>::rank == 2);
 static_assert(std::is_same_v<dimension_t<pair_shape, 3>, c<8>>);
@@ -108,4 +110,16 @@ static_assert(mesh<cp0, cp0>::rank == 2);
 // case 17: mesh<.*dp, .*tokens> ?
 #if DTM_CASE == 17
 static_assert(mesh<dp, tokens>::rank == 2);
+#endif
+
+// case 18: error: static.assert.*dtm space: parameters are float
+// case 18: space<int, .*mesh<.*dp
+#if DTM_CASE == 18
+static_assert(sizeof(space<std::int32_t, grid>) > 0);
+#endif
+
+// case 19: error: static.assert.*dtm space: the modules need a mesh of three axes
+// case 19: space<float, .*mesh<.*cp0> ?>
+#if DTM_CASE == 19
+static_assert(sizeof(space<float, line>) > 0);
 #endif
