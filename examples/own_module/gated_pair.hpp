@@ -9,7 +9,7 @@
 // and dg back: one transpose each. Saves s and the column g. ds is a pending sum over the column
 // axis, the cotangent of a replicated s.
 
-#include <dtm/comm/apply.hpp>
+#include <dtm/comm/begin.hpp>
 #include <dtm/contract/contract.hpp>
 #include <dtm/ops/elementwise.hpp>
 #include <dtm/ops/linear.hpp>
@@ -66,7 +66,8 @@ struct gated_pair : module_base<Space> {
   template <class Context>
   result forward(Context& ctx, S const& s) const {
     (void)sizeof(typename contract::within);
-    auto column = begin<across>(ctx, linear(ctx, s, proj_g.weight), "column");
+    Row const g = linear(ctx, s, proj_g.weight);
+    auto column = begin<across>(ctx, g, "column");
     Row const a = linear(ctx, s, proj_a.weight);  // while g is on its way
     kept saved{s.clone(), column.wait()};
     Z z(ctx, global_extents<4>{{s.global_extent(0), s.global_extent(1), s.global_extent(1), Cz}});

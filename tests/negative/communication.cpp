@@ -119,3 +119,12 @@ void program(context_type& ctx) {
   shift_along<tp>(ctx, any<x_type<shard<0>>>(), 1).wait();
 }
 #endif
+
+// case 12: static.assert.*dtm collective: the operand of begin must live until wait
+#if DTM_CASE == 12
+template <class T>
+T made();
+void program(context_type& ctx) {
+  begin<all_gather<cp0>>(ctx, made<x_type<shard<0>>>()).wait();
+}
+#endif

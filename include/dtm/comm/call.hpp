@@ -3,46 +3,15 @@
 // record feeds the signature that ranks compare, the ledger that tests compare with contracts, and
 // the text of every error.
 
+#include <dtm/comm/call_site.hpp>
 #include <dtm/core/errors.hpp>
 
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
-#include <source_location>
 #include <string>
 
 namespace dtm::comm {
-
-/// File and line of a caller; default arguments and default members of this type capture them. It
-/// stands in for std::source_location, which clang 14 does not have, and is made from one where
-/// there is one.
-struct call_site {
-  char const* file = "";
-  unsigned line = 0;
-
-  constexpr call_site() = default;
-  constexpr call_site(char const* file_name, unsigned line_number)
-      : file(file_name), line(line_number) {}
-#ifdef __cpp_lib_source_location
-  constexpr call_site(std::source_location where) : file(where.file_name()), line(where.line()) {}
-#endif
-
-  static constexpr call_site current(char const* file = __builtin_FILE(),
-                                     unsigned line = __builtin_LINE()) noexcept {
-    return {file, line};
-  }
-};
-
-/// Who asks: the operation's name, the tensor or argument it moves, a hash of element type, global
-/// shape and layouts, and the place in the source. Ranks must agree on all of it (check level 2).
-struct call {
-  char const* operation = "";
-  char const* tensor = "";
-  std::uint64_t layout = 0;
-  call_site where = call_site::current();
-};
-
-enum class reduction { sum, max, min };
 
 constexpr char const* name(reduction how) {
   return how == reduction::sum ? "sum" : how == reduction::max ? "max" : "min";

@@ -62,7 +62,7 @@ struct exchange_plan {
 template <class... D>
 constexpr auto without_padding(box<int(sizeof...(D))> tile, shape<D...>) {
   int d = 0;
-  auto const clip = [&](std::int64_t channels) {
+  [[maybe_unused]] auto const clip = [&](std::int64_t channels) {
     if (channels > 0 && tile.end[d] > channels) tile.end[d] = channels;
     ++d;
   };

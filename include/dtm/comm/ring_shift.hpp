@@ -1,13 +1,24 @@
 #pragma once
-// shift_along<axis>(ctx, x, distance): every rank gets the tile of the rank `distance` further along the axis, the
-// step of a ring schedule (collective ring_shift<axis>). Same layout, rotated content: the caller knows whose tile it
-// holds. The distance is the same on all ranks of the axis; a distance of 0 is a local copy.
-//
-// all_slice<axis, d> (no communication) and broadcast<axis> live here too: one message each, or none.
+// ring_shift<axis>: one message each way. all_slice<axis, d> (no communication) and broadcast<axis> live here too.
 
 #include "dtm/comm/transition.hpp"
 
 namespace dtm::comm {
+
+template <class Axis>
+struct collective<ring_shift<Axis>> {
+  template <class Context, class X>
+  static auto begin(Context& ctx, X const& x, int distance, char const* name, call_site where) {
+    X result(ctx, x.global());
+    group& ranks = ctx.template along<Axis>();
+    int const size = ranks.size();
+    int const step = (distance % size + size) % size;
+    pending messages = ranks.shift(x.data(), result.data(), x.size(), (ranks.rank() - step + size) % size,
+                                   (ranks.rank() + step) % size,
+                                   call{"ring_shift", name, layout_signature<X, X>(x), where});
+    return in_flight<X, nothing_to_finish>(std::move(result), {}, {}, std::move(messages), {});
+  }
+};
 
 template <class Axis>
 struct collective<broadcast<Axis>> {
@@ -39,22 +50,3 @@ struct collective<all_slice<Axis, Dimension>> {
 };
 
 }  // namespace dtm::comm
-
-namespace dtm {
-
-/// Starts a shift; wait() gives the tile of the rank `distance` further along the axis.
-template <class Axis, class Context, any_tensor X>
-auto shift_along(Context& ctx, X const& x, int distance, char const* name = "",
-                 comm::call_site where = comm::call_site::current()) {
-  detail::check_collective<ring_shift<Axis>, X>();
-  X result(ctx, x.global());
-  comm::group& ranks = ctx.template along<Axis>();
-  int const size = ranks.size();
-  int const step = (distance % size + size) % size;
-  comm::pending messages =
-      ranks.shift(x.data(), result.data(), x.size(), (ranks.rank() - step + size) % size, (ranks.rank() + step) % size,
-                  comm::call{"ring_shift", name, comm::layout_signature<X, X>(x), where});
-  return comm::in_flight<X, comm::nothing_to_finish>(std::move(result), {}, {}, std::move(messages), {});
-}
-
-}  // namespace dtm

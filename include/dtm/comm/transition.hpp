@@ -1,24 +1,33 @@
 #pragma once
-// What every typed collective shares: the call's identity for signatures and ledger, and the result that is on its
-// way. One file a collective beside this one; apply.hpp gathers them.
-//
-//   auto rows = apply<all_gather<cp1>>(ctx, z, "z");                 // waits
-//   auto later = begin<all_gather<cp1>>(ctx, z, "z");  ...  auto rows = later.wait();
-//
-// The operand must stay alive and unchanged until wait.
+// What every typed collective shares: the call's identity for signatures and ledger, the result that is on its way, and the
+// check of its operand. One file a collective beside this one; apply.hpp gathers them.
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "dtm/core/scratch.hpp"
+#include "dtm/comm/agreement.hpp"
+#include "dtm/comm/begin.hpp"
 #include "dtm/comm/exchange.hpp"
 #include "dtm/comm/group.hpp"
-#include "dtm/contract/transitions.hpp"
 
 namespace dtm::comm {
 
 namespace detail {
+
+/// "[0, 3, 7]": global index of an element of a tile.
+template <int Rank>
+std::string index_text(box<Rank> const& tile, std::int64_t offset) {
+  std::string text;
+  for (int d = Rank - 1; d >= 0; --d) {
+    text = std::to_string(tile.begin[d] + offset % tile.extent(d)) + (text.empty() ? "" : ", " + text);
+    offset /= tile.extent(d);
+  }
+  return "[" + text + "]";
+}
 
 constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   for (int byte = 0; byte < 8; ++byte) {
@@ -85,36 +94,33 @@ struct nothing_to_finish {
   void operator()(Result&, T const*) const {}
 };
 
-/// Runs one collective; specialised in one file each.
-template <class Collective>
-struct collective;
+template <class Mesh, class Shape, class... P>
+constexpr bool pending_maximum(layout<Mesh, Shape, P...>*) {
+  return (std::is_same_v<P, partial<max>> || ...);
+}
 
-// What begin returns beside its compile error, so that nothing follows.
-template <class Result>
-struct refused {
-  Result wait() { __builtin_unreachable(); }
-};
+/// Check level 3; what lies beyond the channels of planes<C> is not looked at.
+template <class Context, class X>
+void require_finite(Context& ctx, X const& x, char const* operation, char const* name, call_site where) {
+  if constexpr (floating_element<typename X::element_type> && requires { ctx.world(); }) {
+    world& ranks = ctx.world();
+    if (int(ranks.level()) < int(check_level::data)) return;
+    constexpr bool maximum = pending_maximum(static_cast<typename X::layout_type*>(nullptr));  // starts at -infinity
+    agree(
+        ranks,
+        [&] {
+          auto const tile = x.tile();
+          detail::each_run(tile, without_padding(tile, typename X::shape_type{}), [&](auto offset, auto run) {
+            for (std::int64_t i = offset; i < offset + run; ++i)
+              if (std::isnan(double(x.data()[i])) || (!maximum && std::isinf(double(x.data()[i]))))
+                throw replication_error("dtm " + std::string(operation) + ": element " +
+                                        detail::index_text(tile, i) + " of " +
+                                        (*name != 0 ? name : "the operand") + " is " +
+                                        std::to_string(double(x.data()[i])) + "; find the operation that made it");
+          });
+        },
+        where);
+  }
+}
 
 }  // namespace dtm::comm
-
-namespace dtm {
-
-/// Starts a collective; `wait()` on what it returns gives the tensor. `name` is the tensor's name in messages and ledger.
-template <class Collective, class Context, any_tensor X>
-auto begin(Context& ctx, X const& x, char const* name = "",
-           comm::call_site where = comm::call_site::current()) {
-  detail::check_collective<Collective, X>();
-  if constexpr (detail::accepts<Collective, X>)
-    return comm::collective<Collective>::begin(ctx, x, name, where);
-  else
-    return comm::refused<detail::unchecked_after_t<Collective, X>>{};
-}
-
-/// Runs a collective to its end.
-template <class Collective, class Context, any_tensor X>
-detail::unchecked_after_t<Collective, X> apply(Context& ctx, X const& x, char const* name = "",
-                                               comm::call_site where = comm::call_site::current()) {
-  return begin<Collective>(ctx, x, name, where).wait();
-}
-
-}  // namespace dtm

@@ -48,7 +48,7 @@ void verify_replicas(Context& ctx, tensor<T, Layout, Device> const& x, char cons
     std::int64_t most[2];
     auto& replicas = ctx.groups().along(mask);
     replicas.all_reduce(mine, most, 2, comm::reduction::max,
-                        comm::call{"verify_replicas", name, 0, std::source_location::current()})
+                        comm::call{"verify_replicas", name, 0, comm::call_site::current()})
         .wait();
     comm::agree(world, [&] {
       if (most[0] != -most[1])

@@ -77,6 +77,7 @@ struct sum;
 struct log_softmax;
 struct outer_sum;
 struct permute;
+struct scale;
 template <text Formula>
 struct contraction;
 }  // namespace operation

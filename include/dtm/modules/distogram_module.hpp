@@ -9,7 +9,7 @@
 
 #include <utility>
 
-#include "dtm/comm/apply.hpp"
+#include "dtm/comm/begin.hpp"
 #include "dtm/contract/contract.hpp"
 #include "dtm/ops/elementwise.hpp"
 #include "dtm/ops/linear.hpp"

@@ -10,7 +10,7 @@
 
 #include <utility>
 
-#include "dtm/comm/apply.hpp"
+#include "dtm/comm/begin.hpp"
 #include "dtm/contract/contract.hpp"
 #include "dtm/ops/linear.hpp"
 #include "dtm/ops/outer.hpp"

@@ -11,8 +11,9 @@
 
 #include <utility>
 
-#include "dtm/comm/apply.hpp"
+#include "dtm/comm/begin.hpp"
 #include "dtm/contract/contract.hpp"
+#include "dtm/core/scratch.hpp"
 #include "dtm/kernels/relative_position.hpp"
 #include "dtm/ops/elementwise.hpp"
 #include "dtm/parameters/layers.hpp"

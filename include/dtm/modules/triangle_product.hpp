@@ -12,9 +12,10 @@
 #include <type_traits>
 #include <utility>
 
-#include "dtm/comm/apply.hpp"
+#include "dtm/comm/begin.hpp"
 #include "dtm/contract/contract.hpp"
 #include "dtm/core/errors.hpp"
+#include "dtm/core/scratch.hpp"
 #include "dtm/core/space.hpp"
 #include "dtm/ops/channels.hpp"
 #include "dtm/ops/einsum.hpp"

@@ -36,9 +36,11 @@ X add(Context& ctx, X x, Y const& y) {
   return x;
 }
 
-/// y *= factor; linear, so partial terms stay terms.
+/// y *= factor; linear, so terms of a sum stay terms. A pending maximum is refused: a negative factor would turn it around.
 template <class Context, any_tensor Y>
 void scale(Context& ctx, accumulate_t<typename Y::element_type> factor, Y& y) {
+  using check = detail::linear_check<operation::scale, Y>;
+  (void)sizeof(check);
   local::for_each(ctx, y.size(), kernels::scale<typename Y::element_type>{factor, y.data()});
 }
 

@@ -6,7 +6,7 @@
 //   complete(ctx, dx)           partial<sum> -> replicate on every axis that is partial, one all_reduce: how a test or a
 //                               caller outside the library reads a cotangent.
 
-#include "dtm/comm/all_reduce.hpp"
+#include "dtm/comm/begin.hpp"
 #include "dtm/ops/elementwise.hpp"
 
 namespace dtm {

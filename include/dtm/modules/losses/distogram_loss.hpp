@@ -18,9 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "dtm/comm/apply.hpp"
+#include "dtm/comm/begin.hpp"
 #include "dtm/contract/contract.hpp"
 #include "dtm/core/errors.hpp"
+#include "dtm/core/scratch.hpp"
 #include "dtm/core/space.hpp"
 #include "dtm/kernels/distogram_loss.hpp"
 #include "dtm/ops/elementwise.hpp"
