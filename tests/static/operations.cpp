@@ -1,5 +1,5 @@
-// Which placements a local operation accepts, and how its result is placed (laws L3, L5): one axis, all
-// placements, all pairs of them for operations of two operands.
+// Which placements a local operation accepts, and how its result is placed (laws L3, L5): one axis,
+// all placements, all pairs of them for operations of two operands.
 #include "dtm/ops/elementwise.hpp"
 #include "dtm/ops/linear.hpp"
 #include "dtm/ops/outer.hpp"
