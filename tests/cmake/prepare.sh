@@ -47,6 +47,6 @@ configure() {
     { cat "$folder/configure.log" >&2; exit 1; }
 }
 
-build_packages=(g++ cmake ninja-build mpich libmpich-dev libeigen3-dev libboost-dev nlohmann-json3-dev)
+build_packages=(g++ cmake ninja-build mpich libmpich-dev libeigen3-dev libboost-dev)
 test_packages=("${build_packages[@]}" catch2 clang)
 example_packages=("${build_packages[@]}" gemmi-dev tao-pegtl-dev libcli11-dev libstb-dev)
