@@ -164,6 +164,15 @@ constexpr void diagnose_tensor() {
   (void)sizeof(contract::differ::tensors<Where, Want, std::remove_cvref_t<Have>>);
 }
 
+/// The same for backward, whose other arguments the compiler has found wrong when the cotangent is right.
+template <class Where, class Want, class Got>
+constexpr void diagnose_backward() {
+  diagnose_tensor<Where, Want, Got>();
+  static_assert(!std::is_same_v<Want, Got>,
+                "dtm contract: backward takes what forward of the same module saved, moved, and the pending gradients "
+                "that zero_gradients(ctx, module) makes");
+}
+
 /// Says what differs between a module's declared tensors and the given ones: diagnose<module, inputs<...>, Got...>{}.
 template <class Module, class Inputs, class... Got>
 struct diagnose;

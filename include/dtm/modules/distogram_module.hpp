@@ -80,6 +80,11 @@ struct distogram_module : module_base<Space> {
     add_bias_gradient(ctx, flat, gradients.distogram.bias);
     return plus_transposed(ctx, linear_backward_input(ctx, flat, distogram.weight), "dz_transposed");
   }
+  template <class Context, class Kept, class Got, class Gradients>
+  Z backward(Context&, Kept&&, Got const&, Gradients&) const {
+    diagnose_backward<at<tag, arg::d_logits>, Logits, Got>();
+    __builtin_unreachable();
+  }
 
  private:
   // x + x^T; its own adjoint.

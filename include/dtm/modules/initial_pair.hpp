@@ -88,6 +88,11 @@ struct initial_pair : module_base<Space> {
     add_linear_backward_input(ctx, d_own, z_init_2.weight, ds);
     return ds;
   }
+  template <class Context, class Kept, class Got, class Gradients>
+  Ds backward(Context&, Kept&&, Got const&, Gradients&) const {
+    diagnose_backward<at<tag, arg::dz>, Z, Got>();
+    __builtin_unreachable();
+  }
 };
 
 }  // namespace dtm

@@ -104,6 +104,11 @@ struct relative_position_encoder : module_base<Space> {
     local::for_each(ctx, C, kernels::scatter_selected_columns<T>{selected.data(), dz.data(), pairs, width, C,
                                                                  gradients.linear_layer.weight.data()});
   }
+  template <class Context, class Kept, class Got, class Gradients>
+  void backward(Context&, Kept&&, Got const&, Gradients&) const {
+    diagnose_backward<at<tag, arg::dz>, Z, Got>();
+    __builtin_unreachable();
+  }
 
  private:
   template <class Context>

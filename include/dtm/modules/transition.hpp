@@ -100,6 +100,11 @@ struct transition : module_base<Space> {
     add_linear_backward_input(ctx, dh2, fc2.weight, du);
     return layer_norm_backward(ctx, du, saved.x, saved.norm, norm.weight, gradients.norm.weight, gradients.norm.bias);
   }
+  template <class Context, class Kept, class Got, class Gradients>
+  Dx backward(Context&, Kept&&, Got const&, Gradients&) const {
+    diagnose_backward<at<tag, arg::dy>, Dx, Got>();
+    __builtin_unreachable();
+  }
 };
 
 }  // namespace dtm

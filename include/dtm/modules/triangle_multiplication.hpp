@@ -165,6 +165,11 @@ struct triangle_multiplication : module_base<Space> {
     return layer_norm_backward(ctx, du, saved.x, saved.norm_in, norm_in.weight, gradients.norm_in.weight,
                                gradients.norm_in.bias);
   }
+  template <class Context, class Kept, class Got, class Gradients>
+  X backward(Context&, Kept&&, Got const&, Gradients&) const {
+    diagnose_backward<at<tag, arg::dy>, X, Got>();
+    __builtin_unreachable();
+  }
 };
 
 }  // namespace dtm

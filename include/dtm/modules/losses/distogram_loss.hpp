@@ -157,6 +157,11 @@ struct distogram_loss {
                         weight.data(), saved.attaining.data(), d_pred.data()});
     return d_pred;
   }
+  template <class Context, class Kept, class Got>
+  Pred backward(Context&, Kept&&, Got const&) const {
+    diagnose_backward<at<tag, arg::d_loss>, Loss, Got>();
+    __builtin_unreachable();
+  }
 
  private:
   kernels::distogram_target<T> target_of(Target const& target) const {
