@@ -14,7 +14,15 @@
 
 namespace dtm::testing {
 
-enum class talk { right, without_cp1, other_neighbour, stale_tile, exchanged_axes };
+enum class talk {
+  right,
+  without_cp1,      // parameter gradients are not summed over cp1
+  other_neighbour,  // a ring along cp1 turns the other way
+  stale_tile,       // a ring along cp1 gives the own tile back
+  exchanged_axes,   // rings along cp0 and cp1 are exchanged
+  flag_of_one,      // a reduction over dp and cp0 is left out
+  short_sum,        // the second exchange over cp0 and cp1 leaves cp1 out
+};
 
 /// A context whose groups may be the wrong ones. The harness itself talks over groups(), which are
 /// right.
@@ -44,6 +52,10 @@ class faulty_context : public context<host, grid> {
       if (how_ == talk::exchanged_axes) return context::along<cp0>();
     } else if constexpr (std::is_same_v<std::tuple<Axis...>, std::tuple<cp0>>) {
       if (how_ == talk::exchanged_axes) return context::along<cp1>();
+    } else if constexpr (std::is_same_v<std::tuple<Axis...>, std::tuple<dp, cp0>>) {
+      if (how_ == talk::flag_of_one) return groups().along(0);
+    } else if constexpr (std::is_same_v<std::tuple<Axis...>, std::tuple<cp0, cp1>>) {
+      if (how_ == talk::short_sum && ++exchanges_ == 2) return context::along<cp0>();
     }
     return context::along<Axis...>();
   }
@@ -55,6 +67,7 @@ class faulty_context : public context<host, grid> {
  private:
   using context = dtm::context<host, grid>;
   talk how_;
+  int exchanges_ = 0;
   MPI_Comm mirrored_ = MPI_COMM_NULL;
   std::unique_ptr<comm::world> mirror_world_;
   std::unique_ptr<context> mirror_;

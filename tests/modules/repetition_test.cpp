@@ -1,5 +1,5 @@
-// The same mesh and binary give the same bits, twenty times; replicas are compared bit for bit by the
-// ranks themselves at check level 3.
+// The same mesh and binary give the same bits, twenty times; replicas are compared bit for bit by
+// the ranks themselves at check level 3.
 
 #include "faults.hpp"
 

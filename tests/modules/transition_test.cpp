@@ -25,6 +25,10 @@ TEST_CASE("transition of a pair, fp64") {
 TEST_CASE("transition of a pair, fp32") {
   testing::parity_on_meshes<pair_transition<float>>(oracle, testing::usual_extents(), {});
 }
+TEST_CASE(
+    "transition of a single, fp64") {  // the same on every cp1: cotangents are pending sums there
+  testing::parity_on_meshes<single_transition<double>>(oracle, testing::usual_extents(), {});
+}
 TEST_CASE("transition of a pair, bf16") {
   // stored on the way to dx: u, h1, da, dh1, dh2, du and dx; to y: u, h1, h2, their product and y
   testing::parity_plan plan;
