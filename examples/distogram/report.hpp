@@ -101,13 +101,15 @@ inline std::string to_text(run_report const& report) {
     text += format("time        %.1f s for %zu steps, %.3f s a step\n", total, report.steps.size(),
                    total / double(report.steps.size()));
   }
-  text += "\nMB a rank, one step (the formula of what is sent is the mean over ranks)\n"
-          "rank  kept for backward    formula       sent    formula  peak of tensors  peak of process\n";
+  text +=
+      "\nMB a rank, one step (the formula of what is sent is the mean over ranks)\n"
+      "rank  kept for backward    formula       sent    formula  peak of tensors  peak of "
+      "process\n";
   for (auto const& each : report.ranks) {
-    text += format("%4d %18.3f %10.3f %10.3f %10.3f %16.3f %16.1f\n", each.rank, double(each.kept_bytes) / 1e6,
-                   double(each.kept_bytes_expected) / 1e6, double(each.sent_bytes) / 1e6,
-                   double(each.sent_bytes_expected) / 1e6, double(each.peak_bytes) / 1e6,
-                   double(each.resident_bytes) / 1e6);
+    text += format("%4d %18.3f %10.3f %10.3f %10.3f %16.3f %16.1f\n", each.rank,
+                   double(each.kept_bytes) / 1e6, double(each.kept_bytes_expected) / 1e6,
+                   double(each.sent_bytes) / 1e6, double(each.sent_bytes_expected) / 1e6,
+                   double(each.peak_bytes) / 1e6, double(each.resident_bytes) / 1e6);
   }
   if (!report.contracts.empty()) text += "\ncontracts of the modules\n\n" + report.contracts + "\n";
   return text;

@@ -1,6 +1,7 @@
 #pragma once
-// The sharded program: every rank fills its own tile of the input, and the library does the rest. Parameters are
-// replicated and start equal everywhere, because an initial value is a function of (seed, name, index).
+// The sharded program: every rank fills its own tile of the input, and the library does the rest.
+// Parameters are replicated and start equal everywhere, because an initial value is a function of
+// (seed, name, index).
 
 #include <algorithm>
 #include <chrono>
@@ -37,8 +38,10 @@ class sharded_training {
   using block = typename model_type::block_type;
 
   explicit sharded_training(task const& work)
-      : work_(work), ctx_(work.world, {1, work.choice.cp0, work.choice.cp1}, work.settings.seed),
-        model_(ctx_, int(work.settings.blocks)), batch_(make_batch()),
+      : work_(work),
+        ctx_(work.world, {1, work.choice.cp0, work.choice.cp1}, work.settings.seed),
+        model_(ctx_, int(work.settings.blocks)),
+        batch_(make_batch()),
         adam_(ctx_, initialised(), adam_options_of(work.settings)) {}
 
   /// Loss before the step, then one step of Adam.
@@ -48,7 +51,8 @@ class sharded_training {
     std::int64_t const before = ctx_.memory().current_bytes;
     auto result = model_.forward(ctx_, batch_);
     result.logits.release();
-    kept_bytes_ = ctx_.memory().current_bytes - before - result.loss.bytes() - result.batch_loss.bytes();
+    kept_bytes_ =
+        ctx_.memory().current_bytes - before - result.loss.bytes() - result.batch_loss.bytes();
     auto gradients = dtm::zero_gradients(ctx_, model_);
     typename model_type::loss_type::Loss one(ctx_, dtm::extents{});
     one.data()[0] = 1;
@@ -60,9 +64,7 @@ class sharded_training {
     return double(result.loss.data()[0]);
   }
 
-  double loss() {
-    return double(model_.forward(ctx_, batch_).loss.data()[0]);
-  }
+  double loss() { return double(model_.forward(ctx_, batch_).loss.data()[0]); }
 
   /// (N, N) probability of a contact, on every rank.
   std::vector<double> contacts() {
@@ -78,7 +80,8 @@ class sharded_training {
   std::map<std::string, std::vector<double>> parameters() {
     std::map<std::string, std::vector<double>> result;
     for (auto const& view : dtm::named_parameters(model_))
-      for (std::int64_t i = 0; i < view.count; ++i) result[view.name].push_back(double(view.data[i]));
+      for (std::int64_t i = 0; i < view.count; ++i)
+        result[view.name].push_back(double(view.data[i]));
     return result;
   }
 
@@ -103,9 +106,9 @@ class sharded_training {
   static std::string contract_table() {
     std::string text;
     auto const add = [&](dtm::contract_text const& row) {
-      text += row.module + "\n  inputs    " + row.inputs + "\n  outputs   " + row.outputs + "\n  forward   " +
-              row.forward + "\n  backward  " + row.backward + "\n  saved     " + row.saved + "\n  budget    " +
-              row.budget + "\n";
+      text += row.module + "\n  inputs    " + row.inputs + "\n  outputs   " + row.outputs +
+              "\n  forward   " + row.forward + "\n  backward  " + row.backward + "\n  saved     " +
+              row.saved + "\n  budget    " + row.budget + "\n";
     };
     std::string const between = "\n            ";
     add(dtm::describe_contract<typename model_type::pair_type>(between));
@@ -134,7 +137,8 @@ class sharded_training {
   model_type& initialised() {
     std::int64_t fan_in = 1;
     for (auto const& view : dtm::named_parameters(model_)) {
-      if (view.extents.size() > 1) fan_in = view.extents.back();  // a bias has that of the weight before it
+      if (view.extents.size() > 1)
+        fan_in = view.extents.back();  // a bias has that of the weight before it
       fill_initial(view.data, view.count, work_.settings.seed, view.name, fan_in);
     }
     return model_;
@@ -186,11 +190,13 @@ class sharded_training {
     mesh_volumes const volumes{work_.choice.cp0, work_.choice.cp1, work_.input.padded};
     double const u = volumes.tile() * double(Channels);
     bool const ring = std::is_same_v<Schedule, dtm::cannon>;
-    double const triangle = ring ? volumes.cannon_forward() + volumes.cannon_backward() : 2 * volumes.all_to_all();
-    double const activations = 2 * double(work_.settings.blocks) * triangle * u      // two modules a block
-                               + 2 * volumes.transpose_single() * double(Channels)  // initial pair and back
-                               + 2 * volumes.transpose_pair() * double(Channels)    // distogram head and back
-                               + 2 * volumes.transpose_single();                    // two masks
+    double const triangle =
+        ring ? volumes.cannon_forward() + volumes.cannon_backward() : 2 * volumes.all_to_all();
+    double const activations =
+        2 * double(work_.settings.blocks) * triangle * u     // two modules a block
+        + 2 * volumes.transpose_single() * double(Channels)  // initial pair and back
+        + 2 * volumes.transpose_pair() * double(Channels)    // distogram head and back
+        + 2 * volumes.transpose_single();                    // two masks
     double const elements = activations * sizeof(T) + volumes.transpose_single() * 6 * 8 +
                             volumes.all_reduce(double(parameters)) * sizeof(dtm::accumulate_t<T>) +
                             volumes.all_reduce(2) * sizeof(dtm::accumulate_t<T>)  // the loss' sums

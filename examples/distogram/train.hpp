@@ -36,13 +36,16 @@ outcome train_with(task const& work) {
 template <class T, std::int64_t Channels>
 outcome train_scheduled(task const& work) {
   switch (work.choice.triangle) {
-    case schedule::all_to_all: return train_with<T, Channels, dtm::channel_all_to_all>(work);
-    case schedule::cannon: return train_with<T, Channels, dtm::cannon>(work);
+    case schedule::all_to_all:
+      return train_with<T, Channels, dtm::channel_all_to_all>(work);
+    case schedule::cannon:
+      return train_with<T, Channels, dtm::cannon>(work);
   }
   throw dtm::argument_error("--schedule is not known");
 }
 
-/// The channels compiled for an element type: 32 for all, 16 unless storage is 16 bits wide, 64 for fp32.
+/// The channels compiled for an element type: 32 for all, 16 unless storage is 16 bits wide, 64
+/// for fp32.
 template <class T>
 outcome train(task const& work) {
   constexpr bool narrow = std::is_same_v<T, dtm::bf16>, single = std::is_same_v<T, float>;
@@ -51,9 +54,11 @@ outcome train(task const& work) {
     if (work.settings.channels == 16) return train_scheduled<T, 16>(work);
   if constexpr (single)
     if (work.settings.channels == 64) return train_scheduled<T, 64>(work);
-  throw dtm::argument_error("--channels " + std::to_string(work.settings.channels) + " is not compiled for " +
-                            dtm::element_name<T>() + ", which has " +
-                            (narrow ? "32" : single ? "16, 32, 64" : "16, 32"));
+  throw dtm::argument_error("--channels " + std::to_string(work.settings.channels) +
+                            " is not compiled for " + dtm::element_name<T>() + ", which has " +
+                            (narrow   ? "32"
+                             : single ? "16, 32, 64"
+                                      : "16, 32"));
 }
 
 }  // namespace example

@@ -1,5 +1,6 @@
 #pragma once
-// How many elements a rank sends, mean over ranks: the formulas the report holds the ledger against. B = 1.
+// How many elements a rank sends, mean over ranks: the formulas the report holds the ledger
+// against. B = 1.
 
 #include <algorithm>
 #include <cstdint>
@@ -22,7 +23,8 @@ struct mesh_volumes {
   /// Tokens common to row block i and column block j.
   double common(int i, int j) const {
     std::int64_t const rows = tokens / cp0, columns = tokens / cp1;
-    std::int64_t const begin = std::max(i * rows, j * columns), end = std::min((i + 1) * rows, (j + 1) * columns);
+    std::int64_t const begin = std::max(i * rows, j * columns),
+                       end = std::min((i + 1) * rows, (j + 1) * columns);
     return double(std::max<std::int64_t>(0, end - begin));
   }
   /// Row form to column form: what a rank needs of its column block and does not hold.

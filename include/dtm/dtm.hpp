@@ -1,6 +1,7 @@
 #pragma once
-// The vocabulary alone: dimensions, meshes, placements, layouts, tensors, the placement algebra, collectives as types,
-// contracts and budgets. Needs no MPI, Eigen or CUDA. A backend header (dtm/host.hpp) makes it run.
+// The vocabulary alone: dimensions, meshes, placements, layouts, tensors, the placement algebra,
+// collectives as types, contracts and budgets. Needs no MPI, Eigen or CUDA. A backend header
+// (dtm/host.hpp) makes it run.
 
 #include "dtm/contract/contract.hpp"
 #include "dtm/contract/place_rules.hpp"

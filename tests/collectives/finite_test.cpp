@@ -1,5 +1,5 @@
-// Check level 3: an operand that is not finite on one rank is everyone's error, with the element's global index. The padding of
-// planes is not looked at, and a pending maximum may be -infinity.
+// Check level 3: an operand that is not finite on one rank is everyone's error, with the element's
+// global index. The padding of planes is not looked at, and a pending maximum may be -infinity.
 
 #include <cmath>
 #include <string>

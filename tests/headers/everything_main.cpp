@@ -2,4 +2,6 @@
 
 int other();
 
-int main() { return other(); }
+int main() {
+  return other();
+}

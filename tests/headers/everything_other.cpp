@@ -1,3 +1,5 @@
 #include "everything.hpp"
 
-int other() { return 0; }
+int other() {
+  return 0;
+}

@@ -5,8 +5,8 @@
 #include <dtm/core/errors.hpp>
 #include <dtm/io/safetensors.hpp>
 
-#include <Eigen/Core>
 #include <mpi.h>
+#include <Eigen/Core>
 
 #include <cstdio>
 

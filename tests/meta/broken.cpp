@@ -4,22 +4,26 @@
 #include "support/catch.hpp"
 #include "support/runner.hpp"
 
+#include <unistd.h>
 #include <chrono>
 #include <cstdlib>
 #include <stdexcept>
 #include <thread>
-#include <unistd.h>
 
 using dtm::testing::rank;
 using dtm::testing::ranks;
 
 /// Every rank waits for every other, as in any collective.
-static void meet() { dtm::testing::world().meet({"meet"}); }
+static void meet() {
+  dtm::testing::world().meet({"meet"});
+}
 
 TEST_CASE("passes", "[.]") {
   meet();
   CHECK(rank() < ranks());
-  SECTION("one way") { CHECK(ranks() > 0); }
+  SECTION("one way") {
+    CHECK(ranks() > 0);
+  }
   SECTION("another way") {
     meet();
     CHECK(ranks() > 0);
@@ -48,8 +52,12 @@ TEST_CASE("a CHECK fails on rank 0", "[.]") {
 
 TEST_CASE("a REQUIRE fails on rank 1 before the sections", "[.]") {
   REQUIRE(rank() != 1);
-  SECTION("first") { meet(); }
-  SECTION("second") { meet(); }
+  SECTION("first") {
+    meet();
+  }
+  SECTION("second") {
+    meet();
+  }
 }
 
 TEST_CASE("a REQUIRE fails on rank 1 in the first section", "[.]") {
@@ -57,20 +65,34 @@ TEST_CASE("a REQUIRE fails on rank 1 in the first section", "[.]") {
     REQUIRE(rank() != 1);
     meet();
   }
-  SECTION("second") { meet(); }
+  SECTION("second") {
+    meet();
+  }
 }
 
 TEST_CASE("a REQUIRE fails on rank 1 and nobody waits", "[.]") {
-  SECTION("first") { REQUIRE(rank() != 1); }
-  SECTION("second") { CHECK(true); }
-  SECTION("third") { meet(); }
+  SECTION("first") {
+    REQUIRE(rank() != 1);
+  }
+  SECTION("second") {
+    CHECK(true);
+  }
+  SECTION("third") {
+    meet();
+  }
 }
 
 TEST_CASE("sections that only rank 0 has", "[.]") {
-  SECTION("all") { CHECK(true); }
+  SECTION("all") {
+    CHECK(true);
+  }
   if (rank() == 0) {
-    SECTION("one") { CHECK(true); }
-    SECTION("two") { CHECK(true); }
+    SECTION("one") {
+      CHECK(true);
+    }
+    SECTION("two") {
+      CHECK(true);
+    }
   }
 }
 
@@ -111,9 +133,13 @@ TEST_CASE("blocks in MPI", "[.]") {
   if (rank() == 1) std::this_thread::sleep_for(std::chrono::hours(1));
 }
 
-TEST_CASE("all ranks fail", "[.]") { REQUIRE(ranks() < 0); }
+TEST_CASE("all ranks fail", "[.]") {
+  REQUIRE(ranks() < 0);
+}
 
-TEST_CASE("skips", "[.]") { dtm::testing::skip("no file for it"); }
+TEST_CASE("skips", "[.]") {
+  dtm::testing::skip("no file for it");
+}
 
 TEST_CASE("one assertion more on rank 0", "[.]") {
   CHECK(true);

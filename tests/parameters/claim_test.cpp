@@ -34,7 +34,9 @@ TEST_CASE("from_local: one rank's block of the wrong size is everyone's error") 
   context<host, small::grid> ctx(world, {1, 1, testing::ranks()});
   std::vector<float> const block(12, 1.f);
   bool const last = testing::rank() == testing::ranks() - 1;
-  CHECK(throws<layout_error>([&] { from_local<replicated>(ctx, block.data(), last ? 11 : 12, {{1, 12}}); }));
+  CHECK(throws<layout_error>([&] {
+    from_local<replicated>(ctx, block.data(), last ? 11 : 12, {{1, 12}});
+  }));
 }
 
 TEST_CASE("from_local at level 3: what is claimed to be replicated has equal bits") {
@@ -44,5 +46,7 @@ TEST_CASE("from_local at level 3: what is claimed to be replicated has equal bit
   CHECK(from_local<replicated>(ctx, block.data(), 12, {{1, 12}}).size() == 12);
   if (testing::rank() == testing::ranks() - 1) block[5] = std::nextafter(1.f, 2.f);
   bool const alone = testing::ranks() == 1;
-  CHECK(throws<replication_error>([&] { from_local<replicated>(ctx, block.data(), 12, {{1, 12}}); }) == !alone);
+  CHECK(throws<replication_error>([&] {
+          from_local<replicated>(ctx, block.data(), 12, {{1, 12}});
+        }) == !alone);
 }

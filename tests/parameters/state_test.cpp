@@ -1,4 +1,5 @@
-// State in files: written by rank 0, read by all, by the serial names; what does not fit is refused on all ranks.
+// State in files: written by rank 0, read by all, by the serial names; what does not fit is
+// refused on all ranks.
 
 #include "dtm/io/state.hpp"
 
@@ -18,7 +19,9 @@ std::vector<int> mesh_sizes(int ranks) {
 }
 
 std::string path_of(char const* name) {
-  return (std::filesystem::temp_directory_path() / ("dtm_state_" + std::to_string(testing::ranks()) + name)).string();
+  return (std::filesystem::temp_directory_path() /
+          ("dtm_state_" + std::to_string(testing::ranks()) + name))
+      .string();
 }
 
 template <class Module>
@@ -47,7 +50,8 @@ TEST_CASE("what was saved loads bit for bit, and a narrower file into a wider mo
   auto const w = named_parameters(wide);
   for (std::size_t p = 0; p < a.size(); ++p)
     for (std::int64_t i = 0; i < a[p].count; ++i)
-      if (a[p].data[i] != b[p].data[i] || double(a[p].data[i]) != w[p].data[i]) FAIL(a[p].name << " differs");
+      if (a[p].data[i] != b[p].data[i] || double(a[p].data[i]) != w[p].data[i])
+        FAIL(a[p].name << " differs");
   CHECK(io::safetensors_file::open(path).metadata("step") == std::optional<std::string>("12"));
 }
 
@@ -64,5 +68,6 @@ TEST_CASE("a state that does not fit is refused with names, and changes nothing"
   small::model<bf16> narrow(ctx, 1);
   CHECK(refusal(narrow, path).find("without loss") != std::string::npos);
   CHECK(refusal(deep, path_of("nowhere")).find("nowhere") != std::string::npos);
-  for (auto const& view : named_parameters(shallow)) CHECK(view.data[0] == float(3 * small::value_of(view.name, 0)));
+  for (auto const& view : named_parameters(shallow))
+    CHECK(view.data[0] == float(3 * small::value_of(view.name, 0)));
 }

@@ -1,4 +1,5 @@
-// Names and order of parameter trees, the sum of gradients over the mesh, Adam against the serial one.
+// Names and order of parameter trees, the sum of gradients over the mesh, Adam against the serial
+// one.
 
 #include "dtm/train/adam.hpp"
 
@@ -42,7 +43,8 @@ TEST_CASE("synchronise sums every gradient over all ranks, whatever the bucket")
   for (std::int64_t const bucket : {std::int64_t(1) << 20, std::int64_t(100), std::int64_t(7)}) {
     auto pending = zero_gradients(ctx, model);
     for (auto const& view : named_parameters(pending))
-      for (std::int64_t i = 0; i < view.count; ++i) view.data[i] = term(view.name, i, testing::rank());
+      for (std::int64_t i = 0; i < view.count; ++i)
+        view.data[i] = term(view.name, i, testing::rank());
     ctx.ledger().clear();
     auto const complete = synchronise(ctx, std::move(pending), bucket);
     std::int64_t elements = 0;
@@ -51,7 +53,8 @@ TEST_CASE("synchronise sums every gradient over all ranks, whatever the bucket")
       for (std::int64_t i = 0; i < view.count; ++i) {
         float expected = 0;
         for (int rank = 0; rank < testing::ranks(); ++rank) expected += term(view.name, i, rank);
-        if (view.data[i] != expected) FAIL(view.name << "[" << i << "] is " << view.data[i] << ", not " << expected);
+        if (view.data[i] != expected)
+          FAIL(view.name << "[" << i << "] is " << view.data[i] << ", not " << expected);
       }
     }
     CHECK(std::int64_t(ctx.ledger().entries.size()) == (elements + bucket - 1) / bucket);
@@ -64,16 +67,20 @@ TEST_CASE("Adam with groups and clipping takes the serial steps") {
   small::fill(model);
   auto serial_model = small::serial_model(1);
   for (auto& [name, values] : serial::named_parameters(serial_model))
-    for (std::int64_t i = 0; i < values->size(); ++i) values->values[std::size_t(i)] = small::value_of(name, i);
+    for (std::int64_t i = 0; i < values->size(); ++i)
+      values->values[std::size_t(i)] = small::value_of(name, i);
 
   adam_options const usual{1e-2, 0.9, 0.99, 1e-8, 0.1, false};
   adam_options const decoupled{3e-2, 0.8, 0.99, 1e-8, 0.2, true};
-  auto const is_norm = [](std::string const& name) { return name.find("norm") != std::string::npos; };
+  auto const is_norm = [](std::string const& name) {
+    return name.find("norm") != std::string::npos;
+  };
   adam optimiser(ctx, model, usual);
   optimiser.add_group(is_norm, decoupled);
   serial::adam<double> serial_optimiser;
   std::vector<serial::named_array<double>> norms, others;
-  for (auto const& each : serial::named_parameters(serial_model)) (is_norm(each.name) ? norms : others).push_back(each);
+  for (auto const& each : serial::named_parameters(serial_model))
+    (is_norm(each.name) ? norms : others).push_back(each);
   serial_optimiser.add_group(norms, {3e-2, 0.8, 0.99, 1e-8, 0.2, true});
   serial_optimiser.add_group(others, {1e-2, 0.9, 0.99, 1e-8, 0.1, false});
 
@@ -95,7 +102,8 @@ TEST_CASE("Adam with groups and clipping takes the serial steps") {
   auto const found = named_parameters(model);
   for (std::size_t p = 0; p < found.size(); ++p)
     for (std::int64_t i = 0; i < found[p].count; ++i)
-      largest = std::max(largest, std::abs(found[p].data[i] - expected[p].values->values[std::size_t(i)]));
+      largest = std::max(largest,
+                         std::abs(found[p].data[i] - expected[p].values->values[std::size_t(i)]));
   INFO("largest difference " << largest << ", tolerance 1e-13");
   CHECK(largest <= 1e-13);
 }
@@ -108,5 +116,6 @@ TEST_CASE("16-bit parameters follow a master copy: steps below their resolution 
   auto gradients = make_like<complete_gradients_of_t<small::model<bf16>>>(ctx, model);
   for (auto const& view : named_parameters(gradients)) std::fill_n(view.data, view.count, 1.0f);
   for (int step = 0; step < 100; ++step) optimiser.step(model, gradients);
-  for (auto const& view : named_parameters(model)) CHECK(float(view.data[0]) == Approx(0.9).epsilon(0.004));
+  for (auto const& view : named_parameters(model))
+    CHECK(float(view.data[0]) == Approx(0.9).epsilon(0.004));
 }

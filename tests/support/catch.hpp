@@ -16,10 +16,14 @@ namespace dtm::testing {
 
 #if DTM_CATCH2_VERSION == 3
 using Catch::Approx;
-inline auto contains(std::string const& text) { return Catch::Matchers::ContainsSubstring(text); }
+inline auto contains(std::string const& text) {
+  return Catch::Matchers::ContainsSubstring(text);
+}
 #else
 using Catch::Detail::Approx;
-inline auto contains(std::string const& text) { return Catch::Matchers::Contains(text); }
+inline auto contains(std::string const& text) {
+  return Catch::Matchers::Contains(text);
+}
 #endif
 
 }  // namespace dtm::testing

@@ -79,7 +79,8 @@ class control {
         auto const index = static_cast<std::size_t>(from);
         if (!arrived[index] && try_receive(from, texts[index], what)) arrived[index] = 1, --missing;
       }
-      if (missing > 0 && seconds_since(start) > deadline_) give_up(absent(arrived), what, deadline_);
+      if (missing > 0 && seconds_since(start) > deadline_)
+        give_up(absent(arrived), what, deadline_);
       if (missing > 0) pause(turn);
     }
     for (int to = 1; rank_ == 0 && to < size_; ++to)

@@ -34,6 +34,7 @@
 #include <sanitizer/lsan_interface.h>
 #endif
 
+#include <unistd.h>
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
@@ -42,12 +43,17 @@
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <unistd.h>
 
 namespace dtm::testing {
 namespace {
 
-enum exit_code { all_passed = 0, some_failed = 1, nothing_ran = 2, some_skipped = 77, left_early = 87 };
+enum exit_code {
+  all_passed = 0,
+  some_failed = 1,
+  nothing_ran = 2,
+  some_skipped = 77,
+  left_early = 87
+};
 
 /// What the runner knows about this process. One per program; Catch2 makes its listeners itself.
 struct state {
@@ -58,11 +64,11 @@ struct state {
   std::exception_ptr no_world;         // why there is none
   // the running case
   std::string name;
-  int run = 0;                // Catch2 enters a case once per path through its sections
-  bool failed_here = false;   // an assertion failed on this rank
-  bool followed = true;       // ... but every failure only followed another rank's
-  bool timed_out = false;     // ... because a deadline passed: an absent rank is not waited for again
-  bool failed = false;        // known on all ranks
+  int run = 0;               // Catch2 enters a case once per path through its sections
+  bool failed_here = false;  // an assertion failed on this rank
+  bool followed = true;      // ... but every failure only followed another rank's
+  bool timed_out = false;  // ... because a deadline passed: an absent rank is not waited for again
+  bool failed = false;     // known on all ranks
   bool skipped = false;
   std::string complaint;
   // the whole run
@@ -107,8 +113,8 @@ gate* output = nullptr;
 char last_words[512] = "";  // a signal handler may not build strings
 
 void remember_where() {
-  std::snprintf(last_words, sizeof last_words, " on rank %d in case \"%.400s\"\n", the.ranks->rank(),
-                the.name.c_str());
+  std::snprintf(last_words, sizeof last_words, " on rank %d in case \"%.400s\"\n",
+                the.ranks->rank(), the.name.c_str());
 }
 
 /// One write, so that the ranks' sentences do not mix.
@@ -121,7 +127,7 @@ void say_where(char const* what) {
 }
 
 extern "C" void on_signal(int number) {
-  char const* text = number == SIGSEGV  ? "test runner: segmentation fault"
+  char const* text = number == SIGSEGV   ? "test runner: segmentation fault"
                      : number == SIGABRT ? "test runner: abort"
                      : number == SIGFPE  ? "test runner: arithmetic fault"
                      : number == SIGILL  ? "test runner: illegal instruction"
@@ -139,7 +145,9 @@ extern "C" void on_exit_called() {
 }
 
 /// mpiexec kills without a word: a second earlier, every rank says where it is.
-extern "C" void on_time_up(int) { say_where("test runner: the time is up"); }
+extern "C" void on_time_up(int) {
+  say_where("test runner: the time is up");
+}
 
 #ifdef DTM_RUNNER_ADDRESS_SANITIZER
 extern "C" void on_sanitizer() {
@@ -172,8 +180,8 @@ struct report {
   std::string text;
 
   std::string packed() const {
-    return std::to_string(run) + ' ' + std::to_string(failed) + ' ' + std::to_string(followed) + ' ' +
-           std::to_string(timed_out) + '\n' + text;
+    return std::to_string(run) + ' ' + std::to_string(failed) + ' ' + std::to_string(followed) +
+           ' ' + std::to_string(timed_out) + '\n' + text;
   }
   static report unpack(std::string const& packed) {
     report r;
@@ -201,11 +209,13 @@ void show(std::vector<std::optional<report>> const& reports) {
     (reports[rank]->followed ? following : failing).push_back(static_cast<int>(rank));
     if (rank > 0 && !reports[rank]->followed)
       std::cout << "---- rank " << rank << " of " << reports.size() << ", case \"" << the.name
-                << "\" ----\n" << reports[rank]->text << '\n';
+                << "\" ----\n"
+                << reports[rank]->text << '\n';
   }
   std::string who = failing.empty() ? "" : list_of(failing);
   if (!following.empty())
-    std::cout << list_of(following) << " left case \"" << the.name << "\" because a peer had failed\n";
+    std::cout << list_of(following) << " left case \"" << the.name
+              << "\" because a peer had failed\n";
   if (who.empty()) who = following.empty() ? "no rank alone" : list_of(following);
   if (!the.complaint.empty()) std::cout << "case \"" << the.name << "\": " << the.complaint << '\n';
   std::cout << std::flush;
@@ -298,11 +308,13 @@ class listener : public listener_base {
       the.world.reset(new comm::world(*the.root, the.settings));
     } catch (std::exception const& e) {
       if (the.root->has_failed()) {  // somebody never came
-        std::fprintf(stderr, "test runner: no world for case \"%s\": %s\n", the.name.c_str(), e.what());
+        std::fprintf(stderr, "test runner: no world for case \"%s\": %s\n", the.name.c_str(),
+                     e.what());
         the.finished = true;
         std::_Exit(exit_absent);
       }
-      the.no_world = std::current_exception();  // a peer is ahead, and has failed in this case already
+      the.no_world =
+          std::current_exception();  // a peer is ahead, and has failed in this case already
     }
   }
 
@@ -327,7 +339,8 @@ class listener : public listener_base {
       the.timed_out |= why == cause::deadline;
       if (why != cause::peer) the.followed = false;
       bool const threw = result.getResultType() == Catch::ResultWas::ThrewException;
-      bool const goes_on = (result.m_info.resultDisposition & Catch::ResultDisposition::ContinueOnFailure) != 0;
+      bool const goes_on =
+          (result.m_info.resultDisposition & Catch::ResultDisposition::ContinueOnFailure) != 0;
       if (why != cause::peer && (threw || !goes_on)) tell_peers(stats);
     }
     return assertion_ended_result(true);
@@ -351,7 +364,9 @@ class listener : public listener_base {
   }
 
 #if DTM_CATCH2_VERSION == 3
-  void fatalErrorEncountered(Catch::StringRef) override { fatal_ = true; }
+  void fatalErrorEncountered(Catch::StringRef) override {
+    fatal_ = true;
+  }
 #endif
 
  private:
@@ -391,9 +406,12 @@ std::vector<std::string> arguments(int argc, char** argv, int rank) {
   std::vector<std::string> out(argv, argv + 1);
   for (int i = 1; i < argc; ++i) {
     std::string const argument = argv[i];
-    bool const about_output = argument == "-r" || argument == "--reporter" || argument == "-o" || argument == "--out";
-    if (rank > 0 && about_output) ++i;  // one rank writes files and reports
-    else out.push_back(argument);
+    bool const about_output =
+        argument == "-r" || argument == "--reporter" || argument == "-o" || argument == "--out";
+    if (rank > 0 && about_output)
+      ++i;  // one rank writes files and reports
+    else
+      out.push_back(argument);
   }
   if (!given(argc, argv, {"--order"})) out.insert(out.end(), {"--order", "decl"});
   if (!given(argc, argv, {"--rng-seed"})) out.insert(out.end(), {"--rng-seed", "1"});
@@ -403,7 +421,8 @@ std::vector<std::string> arguments(int argc, char** argv, int rank) {
 std::string refusal(int argc, char** argv, int ranks) {
   if (ranks == 1) return "";
   if (given(argc, argv, {"-a", "--abort", "-x", "--abortx"}))
-    return "--abort and --abortx count one rank's failures; they are refused with more than one rank";
+    return "--abort and --abortx count one rank's failures; they are refused with more than one "
+           "rank";
   for (int i = 1; i + 1 < argc; ++i)
     if (!std::strcmp(argv[i], "--order") && !std::strncmp(argv[i + 1], "rand", 4) &&
         !given(argc, argv, {"--rng-seed"}))
@@ -417,11 +436,14 @@ std::string case_list(Catch::Session& session) {
   std::string names;
   auto add = [&](auto const& cases, bool hidden_too) {
     for (auto const& one : cases)
-      if (hidden_too || !one.getTestCaseInfo().isHidden()) names += one.getTestCaseInfo().name + '\n';
+      if (hidden_too || !one.getTestCaseInfo().isHidden())
+        names += one.getTestCaseInfo().name + '\n';
   };
   auto const& all = Catch::getAllTestCasesSorted(config);
-  if (config.hasTestFilters()) add(Catch::filterTests(all, config.testSpec(), config), true);
-  else add(all, false);
+  if (config.hasTestFilters())
+    add(Catch::filterTests(all, config.testSpec(), config), true);
+  else
+    add(all, false);
   return names;
 }
 
@@ -441,14 +463,16 @@ std::string disagreement(std::string const& mine, control const& ranks) {
   };
   auto const position = static_cast<std::size_t>(at.first - lists[0].begin());
   return list_of(others) + " would run other cases than rank 0 (" + std::to_string(count(other)) +
-         " instead of " + std::to_string(count(lists[0])) + "; first difference: " +
-         line(other, position) + " instead of " + line(lists[0], position) + ")";
+         " instead of " + std::to_string(count(lists[0])) +
+         "; first difference: " + line(other, position) + " instead of " +
+         line(lists[0], position) + ")";
 }
 
 int totals(control const& ranks) {
   auto const counts = ranks.exchange(std::to_string(the.assertions), "adding the totals");
   std::uint64_t sum = 0;
-  bool const equal = std::all_of(counts.begin(), counts.end(), [&](auto const& c) { return c == counts[0]; });
+  bool const equal =
+      std::all_of(counts.begin(), counts.end(), [&](auto const& c) { return c == counts[0]; });
   std::string each;
   for (auto const& count : counts) {
     sum += std::stoull(count);
@@ -459,15 +483,18 @@ int totals(control const& ranks) {
                    : sum == 0              ? nothing_ran
                                            : all_passed;
   if (ranks.rank() == 0) {
-    if (the.cases == 0) std::printf("FAILED: no test case ran\n");
-    else if (code == nothing_ran) std::printf("FAILED: no assertion ran\n");
+    if (the.cases == 0)
+      std::printf("FAILED: no test case ran\n");
+    else if (code == nothing_ran)
+      std::printf("FAILED: no assertion ran\n");
     for (auto const& failure : the.failures) std::printf("FAILED: %s\n", failure.c_str());
     std::printf("%s: %d cases", code == some_failed || code == nothing_ran ? "FAILED" : "passed",
                 the.cases);
     if (the.cases_failed) std::printf(" (%d failed)", the.cases_failed);
     if (the.cases_skipped) std::printf(" (%d skipped)", the.cases_skipped);
-    std::printf(", %llu assertions (%s per rank), %d rank%s\n", static_cast<unsigned long long>(sum),
-                equal ? counts[0].c_str() : each.c_str(), ranks.size(), ranks.size() == 1 ? "" : "s");
+    std::printf(", %llu assertions (%s per rank), %d rank%s\n",
+                static_cast<unsigned long long>(sum), equal ? counts[0].c_str() : each.c_str(),
+                ranks.size(), ranks.size() == 1 ? "" : "s");
     std::fflush(stdout);
   }
   return code;
@@ -505,22 +532,26 @@ int run(int argc, char** argv) {
     if (quiet) std::cerr.rdbuf(errors);
   }
   std::string complaint = refusal(argc, argv, ranks.size());
-  if (status == 0 && complaint.empty()) complaint = disagreement(case_list(session), ranks);
-  else ranks.exchange("(no cases: wrong arguments)\n", "comparing the lists of cases");
+  if (status == 0 && complaint.empty())
+    complaint = disagreement(case_list(session), ranks);
+  else
+    ranks.exchange("(no cases: wrong arguments)\n", "comparing the lists of cases");
   if (!complaint.empty()) {
     if (!quiet) std::fprintf(stderr, "test runner: %s\n", complaint.c_str());
     status = some_failed;
   }
-  bool const lists_only = given(argc, argv, {"-l", "--list-tests", "-t", "--list-tags", "--list-reporters",
-                                             "--list-test-names-only", "--list-listeners", "-h", "-?",
-                                             "--help", "--libidentify"});
+  bool const lists_only =
+      given(argc, argv,
+            {"-l", "--list-tests", "-t", "--list-tags", "--list-reporters",
+             "--list-test-names-only", "--list-listeners", "-h", "-?", "--help", "--libidentify"});
   if (status != 0) return status;
   int const catch_status = session.run();
   if (lists_only) return 0;
   status = totals(ranks);
   // A rank's own opinion counts too: Catch2 also fails for reasons that no case shows.
   auto const opinions = ranks.exchange(std::to_string(catch_status), "agreeing on the exit status");
-  bool const any = std::any_of(opinions.begin(), opinions.end(), [](auto const& o) { return o != "0"; });
+  bool const any =
+      std::any_of(opinions.begin(), opinions.end(), [](auto const& o) { return o != "0"; });
   return any && (status == all_passed || status == some_skipped) ? int(some_failed) : status;
 }
 
@@ -528,13 +559,18 @@ int run(int argc, char** argv) {
 
 comm::world& world() {
   if (the.failed)
-    throw peer_failed(0, "case \"" + the.name + "\" has failed already; its other sections are not run");
+    throw peer_failed(
+        0, "case \"" + the.name + "\" has failed already; its other sections are not run");
   if (the.no_world) std::rethrow_exception(the.no_world);
   return *the.world;
 }
 
-int rank() { return the.ranks->rank(); }
-int ranks() { return the.ranks->size(); }
+int rank() {
+  return the.ranks->rank();
+}
+int ranks() {
+  return the.ranks->size();
+}
 
 void skip(std::string const& reason) {
   if (!the.skipped && the.ranks->rank() == 0)

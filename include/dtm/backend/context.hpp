@@ -1,11 +1,12 @@
 #pragma once
-// The context of a program: the mesh with its communicators, the memory account, the check level and the random
-// seed. Everything that runs takes it as its first argument; there is no global state. Tensors point to the
-// context's memory and must not outlive it.
+// The context of a program: the mesh with its communicators, the memory account, the check level
+// and the random seed. Everything that runs takes it as its first argument; there is no global
+// state. Tensors point to the context's memory and must not outlive it.
 //
 //   context<host, mesh<dp, cp0, cp1>> ctx(world, {1, 2, 2});
 //
-// The constructor is collective over the world and throws mesh_error on all ranks where the mesh does not fit.
+// The constructor is collective over the world and throws mesh_error on all ranks where the mesh
+// does not fit.
 
 #include <cstdint>
 #include <cstdlib>
@@ -13,10 +14,10 @@
 #include <string>
 #include <vector>
 
-#include "dtm/core/scratch.hpp"
 #include "dtm/comm/mesh_groups.hpp"
 #include "dtm/comm/verify_layout.hpp"
 #include "dtm/core/refusals.hpp"
+#include "dtm/core/scratch.hpp"
 #include "dtm/core/tensor.hpp"
 
 namespace dtm {
@@ -28,7 +29,9 @@ inline void* allocate_aligned(std::size_t bytes) {
   if (pointer == nullptr) throw std::bad_alloc();
   return pointer;
 }
-inline void release_aligned(void* pointer, std::size_t) noexcept { std::free(pointer); }
+inline void release_aligned(void* pointer, std::size_t) noexcept {
+  std::free(pointer);
+}
 
 template <class Mesh>
 std::vector<std::string> axis_names() {
@@ -46,7 +49,9 @@ class context {
   using mesh_type = Mesh;
 
   context(comm::world& world, std::vector<int> sizes, std::uint64_t seed = 0)
-      : world_(world), groups_(world, detail::axis_names<Mesh>(), pinned_sizes(sizes)), seed_(seed) {
+      : world_(world),
+        groups_(world, detail::axis_names<Mesh>(), pinned_sizes(sizes)),
+        seed_(seed) {
     memory_.allocate = &detail::allocate_aligned;
     memory_.release = &detail::release_aligned;
     memory_.fill_fresh = int(world.level()) >= int(comm::check_level::signatures);
@@ -84,13 +89,14 @@ class context {
  private:
   static std::vector<int> pinned_sizes(std::vector<int> const& sizes) {
     if (int(sizes.size()) != Mesh::rank)
-      throw mesh_error("dtm mesh: " + std::to_string(sizes.size()) + " sizes were given for a mesh of " +
-                       std::to_string(Mesh::rank) + " axes");
+      throw mesh_error("dtm mesh: " + std::to_string(sizes.size()) +
+                       " sizes were given for a mesh of " + std::to_string(Mesh::rank) + " axes");
     for (int axis = 0; axis < Mesh::rank; ++axis) {
       int const pinned = Mesh::static_size(axis);
       if (pinned > 0 && pinned != sizes[std::size_t(axis)])
         throw mesh_error("dtm mesh: axis " + std::string(Mesh::axis_name(axis)) + " is pinned to " +
-                         std::to_string(pinned) + " and was given " + std::to_string(sizes[std::size_t(axis)]));
+                         std::to_string(pinned) + " and was given " +
+                         std::to_string(sizes[std::size_t(axis)]));
     }
     return sizes;
   }

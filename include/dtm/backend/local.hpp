@@ -1,8 +1,9 @@
 #pragma once
-// Local operations: what a module computes on its own tile, whatever the device. Each is a function over an
-// implementation that is declared here and defined by a backend header (dtm/host.hpp); forgetting that header is one
-// error that names, say, gemm_impl<dtm::host> as incomplete. All blocks are contiguous and row-major; sums are
-// formed in accumulate_t or wider and in a fixed order (laws L11, L13). Nothing here communicates.
+// Local operations: what a module computes on its own tile, whatever the device. Each is a
+// function over an implementation that is declared here and defined by a backend header
+// (dtm/host.hpp); forgetting that header is one error that names, say, gemm_impl<dtm::host> as
+// incomplete. All blocks are contiguous and row-major; sums are formed in accumulate_t or wider
+// and in a fixed order (laws L11, L13). Nothing here communicates.
 
 #include <cstdint>
 
@@ -10,7 +11,8 @@
 
 namespace dtm::local {
 
-/// result[b, m, n] (+)= sum_k left[b, m, k] * right[b, k, n]; a transposed operand is stored [b, k, m] or [b, n, k].
+/// result[b, m, n] (+)= sum_k left[b, m, k] * right[b, k, n]; a transposed operand is stored [b,
+/// k, m] or [b, n, k].
 struct gemm_shape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   bool left_transposed = false, right_transposed = false;
@@ -38,26 +40,30 @@ void for_each(Context& ctx, std::int64_t count, Kernel const& kernel) {
   for_each_impl<typename Context::device_type>::run(ctx, count, kernel);
 }
 
-/// y = gamma * (x - mean) * rstd + beta over the last dimension; biased variance, eps inside the root.
+/// y = gamma * (x - mean) * rstd + beta over the last dimension; biased variance, eps inside the
+/// root.
 template <class Context, class T, class A>
-void layer_norm_forward(Context& ctx, std::int64_t rows, std::int64_t channels, A eps, T const* x, T const* gamma,
-                        T const* beta, T* y, A* mean, A* rstd) {
-  layer_norm_impl<typename Context::device_type>::forward(ctx, rows, channels, eps, x, gamma, beta, y, mean, rstd);
+void layer_norm_forward(Context& ctx, std::int64_t rows, std::int64_t channels, A eps, T const* x,
+                        T const* gamma, T const* beta, T* y, A* mean, A* rstd) {
+  layer_norm_impl<typename Context::device_type>::forward(ctx, rows, channels, eps, x, gamma, beta,
+                                                          y, mean, rstd);
 }
 
 /// The same y again from kept statistics: what backward recomputes instead of keeping.
 template <class Context, class T, class A>
-void layer_norm_apply(Context& ctx, std::int64_t rows, std::int64_t channels, T const* x, A const* mean, A const* rstd,
-                      T const* gamma, T const* beta, T* y) {
-  layer_norm_impl<typename Context::device_type>::apply(ctx, rows, channels, x, mean, rstd, gamma, beta, y);
+void layer_norm_apply(Context& ctx, std::int64_t rows, std::int64_t channels, T const* x,
+                      A const* mean, A const* rstd, T const* gamma, T const* beta, T* y) {
+  layer_norm_impl<typename Context::device_type>::apply(ctx, rows, channels, x, mean, rstd, gamma,
+                                                        beta, y);
 }
 
 /// dx assigned; gradients of gamma and beta added.
 template <class Context, class T, class A>
-void layer_norm_backward(Context& ctx, std::int64_t rows, std::int64_t channels, T const* dy, T const* x,
-                         A const* mean, A const* rstd, T const* gamma, T* dx, A* dgamma, A* dbeta) {
-  layer_norm_impl<typename Context::device_type>::backward(ctx, rows, channels, dy, x, mean, rstd, gamma, dx, dgamma,
-                                                           dbeta);
+void layer_norm_backward(Context& ctx, std::int64_t rows, std::int64_t channels, T const* dy,
+                         T const* x, A const* mean, A const* rstd, T const* gamma, T* dx, A* dgamma,
+                         A* dbeta) {
+  layer_norm_impl<typename Context::device_type>::backward(ctx, rows, channels, dy, x, mean, rstd,
+                                                           gamma, dx, dgamma, dbeta);
 }
 
 /// result[j] += sum over rows of x[row, j].

@@ -37,10 +37,12 @@ struct collective<all_gather<Axis>> {
     result_type result(ctx, x.global());
     scratch<T> received(ctx.memory(), x.size() * ctx.template size<Axis>());
     call const what{"all_gather", name, layout_signature<X, result_type>(x), where};
-    pending messages = ctx.template along<Axis>().all_gather(x.data(), received.data(), x.size(), what);
+    pending messages =
+        ctx.template along<Axis>().all_gather(x.data(), received.data(), x.size(), what);
     using finish = detail::unpack_gathered<typename X::layout_type, mesh_type>;
-    return in_flight<result_type, finish>(std::move(result), {}, std::move(received), std::move(messages),
-                                          finish{ctx.where(), dtm::detail::axis_mask<mesh_type, Axis>});
+    return in_flight<result_type, finish>(
+        std::move(result), {}, std::move(received), std::move(messages),
+        finish{ctx.where(), dtm::detail::axis_mask<mesh_type, Axis>});
   }
 };
 

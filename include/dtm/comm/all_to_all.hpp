@@ -1,11 +1,13 @@
 #pragma once
-// all_to_all<move<axis, e>...>: shard<d> -> shard<e> on every named axis, in one exchange over their joint group.
-// Counts between pairs of ranks may be uneven (planes<C>). Volume: (1 - 1/P) of the tile, mean over ranks.
+// all_to_all<move<axis, e>...>: shard<d> -> shard<e> on every named axis, in one exchange over
+// their joint group. Counts between pairs of ranks may be uneven (planes<C>). Volume: (1 - 1/P) of
+// the tile, mean over ranks.
 //
-// transpose<a, b>: the placements of two axes change places; the same machinery. With one axis replicated, the
-// replica that sends is the receiver itself where it holds the block, otherwise the one whose coordinate is the
-// receiver's, modulo the size of the axis: no block is sent twice to one rank. With one axis partial it is the
-// adjoint: contributions go back the same way and are added at the owner in rank order.
+// transpose<a, b>: the placements of two axes change places; the same machinery. With one axis
+// replicated, the replica that sends is the receiver itself where it holds the block, otherwise
+// the one whose coordinate is the receiver's, modulo the size of the axis: no block is sent twice
+// to one rank. With one axis partial it is the adjoint: contributions go back the same way and are
+// added at the owner in rank order.
 
 #include "dtm/comm/transition.hpp"
 
@@ -22,24 +24,28 @@ struct unpack_exchange {
     if constexpr (Add)
       for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = T(0.0f);
     for (auto const& part : plan.receive) {
-      if constexpr (Add) received = unpack_add(received, result.data(), result.tile(), part);
-      else received = unpack(received, result.data(), result.tile(), part);
+      if constexpr (Add)
+        received = unpack_add(received, result.data(), result.tile(), part);
+      else
+        received = unpack(received, result.data(), result.tile(), part);
     }
   }
 };
 
 template <bool Add, class Result, class Context, class X>
-auto begin_exchange(Context& ctx, X const& x, group& ranks, exchange_plan<X::rank> plan, call const& what) {
+auto begin_exchange(Context& ctx, X const& x, group& ranks, exchange_plan<X::rank> plan,
+                    call const& what) {
   using T = typename X::element_type;
   Result result(ctx, x.global());
   scratch<T> sent(ctx.memory(), plan.sent), received(ctx.memory(), plan.received);
   T* end = sent.data();
   for (auto const& part : plan.send) end = pack(x.data(), x.tile(), part, end);
-  pending messages = ranks.all_to_all(sent.data(), std::span<std::int64_t const>(plan.send_counts), received.data(),
-                                      std::span<std::int64_t const>(plan.receive_counts), what);
+  pending messages =
+      ranks.all_to_all(sent.data(), std::span<std::int64_t const>(plan.send_counts),
+                       received.data(), std::span<std::int64_t const>(plan.receive_counts), what);
   using finish = unpack_exchange<X::rank, Add>;
-  return in_flight<Result, finish>(std::move(result), std::move(sent), std::move(received), std::move(messages),
-                                   finish{std::move(plan)});
+  return in_flight<Result, finish>(std::move(result), std::move(sent), std::move(received),
+                                   std::move(messages), finish{std::move(plan)});
 }
 
 }  // namespace detail
@@ -68,7 +74,8 @@ template <int From, int Other>
 struct serving_replica {
   int other_size;
   bool operator()(int const* sender, int const* receiver) const {
-    int const chosen = sender[From] == receiver[From] ? receiver[Other] : receiver[From] % other_size;
+    int const chosen =
+        sender[From] == receiver[From] ? receiver[Other] : receiver[From] % other_size;
     return sender[Other] == chosen;
   }
 };
@@ -97,13 +104,15 @@ struct collective<transpose<A, B>> {
                                                 [](int const*, int const*) { return true; });
       return detail::begin_exchange<false, result_type>(ctx, x, ranks, std::move(plan), what);
     } else if constexpr (!adjoint) {
-      constexpr int from = dtm::detail::is_shard<on_a> ? a : b, other = dtm::detail::is_shard<on_a> ? b : a;
+      constexpr int from = dtm::detail::is_shard<on_a> ? a : b,
+                    other = dtm::detail::is_shard<on_a> ? b : a;
       auto plan = plan_exchange<source, target>(ctx.where(), mask, x.global(), x.global(),
                                                 detail::serving_replica<from, other>{sizes[other]});
       return detail::begin_exchange<false, result_type>(ctx, x, ranks, std::move(plan), what);
     } else {
       // the plan of the forward direction, target -> source, run backwards
-      constexpr int from = dtm::detail::is_shard<on_a> ? b : a, other = dtm::detail::is_shard<on_a> ? a : b;
+      constexpr int from = dtm::detail::is_shard<on_a> ? b : a,
+                    other = dtm::detail::is_shard<on_a> ? a : b;
       auto plan = plan_exchange<target, source>(ctx.where(), mask, x.global(), x.global(),
                                                 detail::serving_replica<from, other>{sizes[other]});
       std::swap(plan.send, plan.receive);

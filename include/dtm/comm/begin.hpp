@@ -5,10 +5,12 @@
 //   auto later = begin<all_gather<cp1>>(ctx, z, "z");  ...  auto rows = later.wait();
 //   auto next = shift_along<cp1>(ctx, z, 1, "z");      ...  z = next.wait();
 //
-// The operand must stay alive and unchanged until wait; a temporary does not compile. At check level 3 it must be
-// finite: NaN or infinity on one rank is the same replication_error on all, with the global index of the element.
+// The operand must stay alive and unchanged until wait; a temporary does not compile. At check
+// level 3 it must be finite: NaN or infinity on one rank is the same replication_error on all,
+// with the global index of the element.
 //
-// Only declarations: what runs comes with a backend header (dtm/host.hpp), so that a module header stays light.
+// Only declarations: what runs comes with a backend header (dtm/host.hpp), so that a module header
+// stays light.
 
 #include "dtm/comm/call_site.hpp"
 #include "dtm/contract/transitions.hpp"
@@ -19,10 +21,11 @@ namespace dtm::comm {
 template <class Collective>
 struct collective;
 
-/// Check level 3: throws replication_error on all ranks unless every element is finite on every rank. In a pending maximum
-/// -infinity is legal; the padding of planes<C> is not looked at.
+/// Check level 3: throws replication_error on all ranks unless every element is finite on every
+/// rank. In a pending maximum -infinity is legal; the padding of planes<C> is not looked at.
 template <class Context, class X>
-void require_finite(Context& ctx, X const& x, char const* operation, char const* name, call_site where);
+void require_finite(Context& ctx, X const& x, char const* operation, char const* name,
+                    call_site where);
 
 // What begin returns beside its compile error, so that nothing follows.
 template <class Result>
@@ -34,7 +37,8 @@ struct refused {
 
 namespace dtm {
 
-/// Starts a collective; `wait()` on what it returns gives the tensor. `name` is the tensor's name in messages and ledger.
+/// Starts a collective; `wait()` on what it returns gives the tensor. `name` is the tensor's name
+/// in messages and ledger.
 template <class Collective, class Context, any_tensor X>
 auto begin(Context& ctx, X const& x, char const* name = "",
            comm::call_site where = comm::call_site::current()) {
@@ -47,10 +51,10 @@ auto begin(Context& ctx, X const& x, char const* name = "",
 }
 
 template <class Collective, class Context, any_tensor X>
-  requires(!std::is_lvalue_reference_v<X>)
-auto begin(Context&, X&&, char const* = "") {
-  static_assert(detail::false_for<X>,
-                "dtm collective: the operand of begin must live until wait; give it a name, or use apply");
+requires(!std::is_lvalue_reference_v<X>) auto begin(Context&, X&&, char const* = "") {
+  static_assert(
+      detail::false_for<X>,
+      "dtm collective: the operand of begin must live until wait; give it a name, or use apply");
   return comm::refused<detail::unchecked_after_t<Collective, std::remove_cvref_t<X>>>{};
 }
 
@@ -61,9 +65,9 @@ detail::unchecked_after_t<Collective, X> apply(Context& ctx, X const& x, char co
   return begin<Collective>(ctx, x, name, where).wait();
 }
 
-/// Starts a shift: every rank gets the tile of the rank `distance` further along the axis, the step of a ring schedule. Same
-/// layout, rotated content: the caller knows whose tile it holds. The distance is the same on all ranks of the axis; 0
-/// is a local copy.
+/// Starts a shift: every rank gets the tile of the rank `distance` further along the axis, the
+/// step of a ring schedule. Same layout, rotated content: the caller knows whose tile it holds.
+/// The distance is the same on all ranks of the axis; 0 is a local copy.
 template <class Axis, class Context, any_tensor X>
 auto shift_along(Context& ctx, X const& x, int distance, char const* name = "",
                  comm::call_site where = comm::call_site::current()) {

@@ -1,7 +1,8 @@
 #pragma once
-// Who sends which box to whom, when a tensor goes from one layout to another inside a group of ranks. Known from the
-// mesh alone: no metadata is exchanged. all_to_all and transpose are this plan with different layouts; any
-// mesh, square or not, and uneven counts between pairs of ranks are ordinary.
+// Who sends which box to whom, when a tensor goes from one layout to another inside a group of
+// ranks. Known from the mesh alone: no metadata is exchanged. all_to_all and transpose are this
+// plan with different layouts; any mesh, square or not, and uneven counts between pairs of ranks
+// are ordinary.
 
 #include <cstdint>
 #include <cstring>
@@ -70,17 +71,20 @@ constexpr auto without_padding(box<int(sizeof...(D))> tile, shape<D...>) {
   return tile;
 }
 
-/// Plan from Source to Target. `serves(from, to)` decides, where the source is replicated, which replica sends;
-/// for sharded sources it is always true.
+/// Plan from Source to Target. `serves(from, to)` decides, where the source is replicated, which
+/// replica sends; for sharded sources it is always true.
 template <class Source, class Target, class Serves>
-exchange_plan<Source::rank> plan_exchange(site<typename Source::mesh_type> const& here, unsigned mask,
+exchange_plan<Source::rank> plan_exchange(site<typename Source::mesh_type> const& here,
+                                          unsigned mask,
                                           global_extents<Source::rank> const& source_extents,
-                                          global_extents<Target::rank> const& target_extents, Serves serves) {
+                                          global_extents<Target::rank> const& target_extents,
+                                          Serves serves) {
   using mesh_type = typename Source::mesh_type;
   peers<mesh_type> const group{here, mask};
   exchange_plan<Source::rank> plan;
   auto const source_of = [&](int const* coordinates) {
-    return without_padding(tile_of<Source>(source_extents, here.sizes, coordinates), typename Source::shape_type{});
+    return without_padding(tile_of<Source>(source_extents, here.sizes, coordinates),
+                           typename Source::shape_type{});
   };
   auto const my_source = source_of(here.coordinates);
   auto const my_target = tile_of<Target>(target_extents, here.sizes, here.coordinates);
@@ -90,8 +94,7 @@ exchange_plan<Source::rank> plan_exchange(site<typename Source::mesh_type> const
     box<Source::rank> outgoing{}, incoming{};
     if (serves(here.coordinates, there))
       outgoing = intersection(my_source, tile_of<Target>(target_extents, here.sizes, there));
-    if (serves(there, here.coordinates))
-      incoming = intersection(source_of(there), my_target);
+    if (serves(there, here.coordinates)) incoming = intersection(source_of(there), my_target);
     plan.add(outgoing, incoming);
   }
   return plan;
@@ -99,7 +102,8 @@ exchange_plan<Source::rank> plan_exchange(site<typename Source::mesh_type> const
 
 namespace detail {
 
-// Visits the rows (runs of the last dimension) of a box inside a tile: visit(offset in the tile, length).
+// Visits the rows (runs of the last dimension) of a box inside a tile: visit(offset in the tile,
+// length).
 template <int Rank, class Visit>
 void each_run(box<Rank> const& tile, box<Rank> const& part, Visit visit) {
   if (part.size() == 0) return;
@@ -149,7 +153,8 @@ template <class T, int Rank>
 T const* unpack_add(T const* packed, T* tile_data, box<Rank> const& tile, box<Rank> const& part) {
   detail::each_run(tile, part, [&](std::int64_t offset, std::int64_t run) {
     for (std::int64_t i = 0; i < run; ++i)
-      tile_data[offset + i] = T(accumulate_t<T>(tile_data[offset + i]) + accumulate_t<T>(packed[i]));
+      tile_data[offset + i] =
+          T(accumulate_t<T>(tile_data[offset + i]) + accumulate_t<T>(packed[i]));
     packed += run;
   });
   return packed;

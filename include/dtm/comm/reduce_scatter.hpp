@@ -1,6 +1,6 @@
 #pragma once
-// reduce_scatter<axis, d>: partial<sum> -> shard<d>. Volume: P-1 result tiles per rank. 16-bit elements do not
-// compile: widen first (law L11).
+// reduce_scatter<axis, d>: partial<sum> -> shard<d>. Volume: P-1 result tiles per rank. 16-bit
+// elements do not compile: widen first (law L11).
 
 #include "dtm/comm/transition.hpp"
 
@@ -20,13 +20,15 @@ struct collective<reduce_scatter<Axis, Dimension>> {
     for (int peer = 0; peer < group.count(); ++peer) {
       int there[mesh_type::rank];
       group.coordinates(peer, there);
-      auto const part = tile_of<typename result_type::layout_type>(x.global(), ctx.where().sizes, there);
+      auto const part =
+          tile_of<typename result_type::layout_type>(x.global(), ctx.where().sizes, there);
       end = pack(x.data(), x.tile(), part, end);
     }
     call const what{"reduce_scatter", name, layout_signature<X, result_type>(x), where};
-    pending messages =
-        ctx.template along<Axis>().reduce_scatter(sent.data(), result.data(), result.size(), reduction::sum, what);
-    return in_flight<result_type, nothing_to_finish>(std::move(result), std::move(sent), {}, std::move(messages), {});
+    pending messages = ctx.template along<Axis>().reduce_scatter(
+        sent.data(), result.data(), result.size(), reduction::sum, what);
+    return in_flight<result_type, nothing_to_finish>(std::move(result), std::move(sent), {},
+                                                     std::move(messages), {});
   }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
-// ring_shift<axis>: one message each way. all_slice<axis, d> (no communication) and broadcast<axis> live here too.
+// ring_shift<axis>: one message each way. all_slice<axis, d> (no communication) and
+// broadcast<axis> live here too.
 
 #include "dtm/comm/transition.hpp"
 
@@ -13,9 +14,9 @@ struct collective<ring_shift<Axis>> {
     group& ranks = ctx.template along<Axis>();
     int const size = ranks.size();
     int const step = (distance % size + size) % size;
-    pending messages = ranks.shift(x.data(), result.data(), x.size(), (ranks.rank() - step + size) % size,
-                                   (ranks.rank() + step) % size,
-                                   call{"ring_shift", name, layout_signature<X, X>(x), where});
+    pending messages = ranks.shift(
+        x.data(), result.data(), x.size(), (ranks.rank() - step + size) % size,
+        (ranks.rank() + step) % size, call{"ring_shift", name, layout_signature<X, X>(x), where});
     return in_flight<X, nothing_to_finish>(std::move(result), {}, {}, std::move(messages), {});
   }
 };

@@ -1,6 +1,7 @@
 #pragma once
-// What every typed collective shares: the call's identity for signatures and ledger, the result that is on its way, and the
-// check of its operand. One file a collective beside this one; apply.hpp gathers them.
+// What every typed collective shares: the call's identity for signatures and ledger, the result
+// that is on its way, and the check of its operand. One file a collective beside this one;
+// apply.hpp gathers them.
 
 #include <cmath>
 #include <cstdint>
@@ -8,11 +9,11 @@
 #include <string>
 #include <utility>
 
-#include "dtm/core/scratch.hpp"
 #include "dtm/comm/agreement.hpp"
 #include "dtm/comm/begin.hpp"
 #include "dtm/comm/exchange.hpp"
 #include "dtm/comm/group.hpp"
+#include "dtm/core/scratch.hpp"
 
 namespace dtm::comm {
 
@@ -23,7 +24,8 @@ template <int Rank>
 std::string index_text(box<Rank> const& tile, std::int64_t offset) {
   std::string text;
   for (int d = Rank - 1; d >= 0; --d) {
-    text = std::to_string(tile.begin[d] + offset % tile.extent(d)) + (text.empty() ? "" : ", " + text);
+    text =
+        std::to_string(tile.begin[d] + offset % tile.extent(d)) + (text.empty() ? "" : ", " + text);
     offset /= tile.extent(d);
   }
   return "[" + text + "]";
@@ -39,10 +41,14 @@ constexpr std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
 
 template <class P>
 constexpr std::uint64_t placement_code() {
-  if constexpr (dtm::detail::is_shard<P>) return 16u + unsigned(dtm::detail::shard_dimension<P>);
-  else if constexpr (std::is_same_v<P, partial<dtm::sum>>) return 1;
-  else if constexpr (std::is_same_v<P, partial<dtm::max>>) return 2;
-  else return 3;
+  if constexpr (dtm::detail::is_shard<P>)
+    return 16u + unsigned(dtm::detail::shard_dimension<P>);
+  else if constexpr (std::is_same_v<P, partial<dtm::sum>>)
+    return 1;
+  else if constexpr (std::is_same_v<P, partial<dtm::max>>)
+    return 2;
+  else
+    return 3;
 }
 
 template <class Mesh, class Shape, class... P>
@@ -58,10 +64,12 @@ constexpr std::uint64_t layout_code(layout<Mesh, Shape, P...>*) {
 template <class Source, class Target>
 std::uint64_t layout_signature(Source const& source) {
   std::uint64_t hash = detail::layout_code(static_cast<typename Source::layout_type*>(nullptr));
-  hash = detail::mix(hash, detail::layout_code(static_cast<typename Target::layout_type*>(nullptr)));
+  hash =
+      detail::mix(hash, detail::layout_code(static_cast<typename Target::layout_type*>(nullptr)));
   for (char const* name = element_name<typename Source::element_type>(); *name != 0; ++name)
     hash = detail::mix(hash, std::uint64_t(*name));
-  for (int d = 0; d < Source::rank; ++d) hash = detail::mix(hash, std::uint64_t(source.global_extent(d)));
+  for (int d = 0; d < Source::rank; ++d)
+    hash = detail::mix(hash, std::uint64_t(source.global_extent(d)));
   return hash;
 }
 
@@ -71,10 +79,13 @@ class [[nodiscard]] in_flight {
  public:
   using element_type = typename Result::element_type;
 
-  in_flight(Result result, scratch<element_type> sent, scratch<element_type> received, pending messages,
-            Finish finish)
-      : result_(std::move(result)), sent_(std::move(sent)), received_(std::move(received)),
-        messages_(std::move(messages)), finish_(std::move(finish)) {}
+  in_flight(Result result, scratch<element_type> sent, scratch<element_type> received,
+            pending messages, Finish finish)
+      : result_(std::move(result)),
+        sent_(std::move(sent)),
+        received_(std::move(received)),
+        messages_(std::move(messages)),
+        finish_(std::move(finish)) {}
 
   Result wait() {
     messages_.wait();
@@ -101,23 +112,28 @@ constexpr bool pending_maximum(layout<Mesh, Shape, P...>*) {
 
 /// Check level 3; what lies beyond the channels of planes<C> is not looked at.
 template <class Context, class X>
-void require_finite(Context& ctx, X const& x, char const* operation, char const* name, call_site where) {
+void require_finite(Context& ctx, X const& x, char const* operation, char const* name,
+                    call_site where) {
   if constexpr (floating_element<typename X::element_type> && requires { ctx.world(); }) {
     world& ranks = ctx.world();
     if (int(ranks.level()) < int(check_level::data)) return;
-    constexpr bool maximum = pending_maximum(static_cast<typename X::layout_type*>(nullptr));  // starts at -infinity
+    constexpr bool maximum =
+        pending_maximum(static_cast<typename X::layout_type*>(nullptr));  // starts at -infinity
     agree(
         ranks,
         [&] {
           auto const tile = x.tile();
-          detail::each_run(tile, without_padding(tile, typename X::shape_type{}), [&](auto offset, auto run) {
-            for (std::int64_t i = offset; i < offset + run; ++i)
-              if (std::isnan(double(x.data()[i])) || (!maximum && std::isinf(double(x.data()[i]))))
-                throw replication_error("dtm " + std::string(operation) + ": element " +
-                                        detail::index_text(tile, i) + " of " +
-                                        (*name != 0 ? name : "the operand") + " is " +
-                                        std::to_string(double(x.data()[i])) + "; find the operation that made it");
-          });
+          detail::each_run(
+              tile, without_padding(tile, typename X::shape_type{}), [&](auto offset, auto run) {
+                for (std::int64_t i = offset; i < offset + run; ++i)
+                  if (std::isnan(double(x.data()[i])) ||
+                      (!maximum && std::isinf(double(x.data()[i]))))
+                    throw replication_error("dtm " + std::string(operation) + ": element " +
+                                            detail::index_text(tile, i) + " of " +
+                                            (*name != 0 ? name : "the operand") + " is " +
+                                            std::to_string(double(x.data()[i])) +
+                                            "; find the operation that made it");
+              });
         },
         where);
   }

@@ -1,7 +1,8 @@
 #pragma once
-// The layout that from_local claims, verified (law L15). Collective over the world at check level 2 and above: a wrong size
-// on one rank is the same layout_error on all. At level 3 also: where the layout says replicate, the bits must be equal, or
-// all ranks throw replication_error. Below level 2 only the local size is checked.
+// The layout that from_local claims, verified (law L15). Collective over the world at check level
+// 2 and above: a wrong size on one rank is the same layout_error on all. At level 3 also: where
+// the layout says replicate, the bits must be equal, or all ranks throw replication_error. Below
+// level 2 only the local size is checked.
 
 #include <cstdint>
 #include <string>
@@ -19,15 +20,19 @@ constexpr unsigned replicated_axes() {
   unsigned mask = 0;
   [&]<int... Axis>(std::integer_sequence<int, Axis...>) {
     ((mask |= is_replicate<typename Layout::template placement_at<Axis>> ? 1u << Axis : 0u), ...);
-  }(std::make_integer_sequence<int, Layout::mesh_type::rank>{});
+  }
+  (std::make_integer_sequence<int, Layout::mesh_type::rank>{});
   return mask;
 }
 
 }  // namespace detail
 
-/// Found by from_local where the context has a world; `got` is the size of the block that was given.
+/// Found by from_local where the context has a world; `got` is the size of the block that was
+/// given.
 template <class Context, class T, class Layout, class Device>
-  requires requires(Context& ctx) { ctx.world(); }
+requires requires(Context& ctx) {
+  ctx.world();
+}
 void verify_claim(Context& ctx, tensor<T, Layout, Device> const& x, std::int64_t got) {
   auto& world = ctx.world();
   if (int(world.level()) < int(comm::check_level::signatures)) return;
@@ -37,7 +42,9 @@ void verify_claim(Context& ctx, tensor<T, Layout, Device> const& x, std::int64_t
 }
 
 template <class Context, class T, class Layout, class Device>
-  requires requires(Context& ctx) { ctx.world(); }
+requires requires(Context& ctx) {
+  ctx.world();
+}
 void verify_replicas(Context& ctx, tensor<T, Layout, Device> const& x, char const* name = "") {
   constexpr unsigned mask = detail::replicated_axes<Layout>();
   if constexpr (mask != 0) {
@@ -47,14 +54,16 @@ void verify_replicas(Context& ctx, tensor<T, Layout, Device> const& x, char cons
     std::int64_t const mine[] = {hash, -hash};
     std::int64_t most[2];
     auto& replicas = ctx.groups().along(mask);
-    replicas.all_reduce(mine, most, 2, comm::reduction::max,
-                        comm::call{"verify_replicas", name, 0, comm::call_site::current()})
+    replicas
+        .all_reduce(mine, most, 2, comm::reduction::max,
+                    comm::call{"verify_replicas", name, 0, comm::call_site::current()})
         .wait();
     comm::agree(world, [&] {
       if (most[0] != -most[1])
-        throw replication_error("dtm from_local: " + std::string(name) + (*name != 0 ? " " : "") +
-                                "is claimed to be replicated on " + std::string(replicas.name()) +
-                                " and its bits differ there; claim the placement that it has, or broadcast it");
+        throw replication_error(
+            "dtm from_local: " + std::string(name) + (*name != 0 ? " " : "") +
+            "is claimed to be replicated on " + std::string(replicas.name()) +
+            " and its bits differ there; claim the placement that it has, or broadcast it");
     });
   }
 }

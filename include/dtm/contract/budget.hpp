@@ -1,13 +1,14 @@
 #pragma once
-// Memory budgets (law L7). A module states the class of what it saves for backward; a saved tensor above the class, or
-// one that does not shrink with the mesh, does not compile. Three things are asserted, each with its own sentence:
+// Memory budgets (law L7). A module states the class of what it saves for backward; a saved tensor
+// above the class, or one that does not shrink with the mesh, does not compile. Three things are
+// asserted, each with its own sentence:
 //
 //   1. large dimensions (tokens, msa_rows, atoms, windows) occur no more often than the class allows
 //   2. a tensor of the class' full order is sharded on every axis of the class
 //   3. element bytes times static channels, summed over those tensors, stay within the allowance per position
 //
-// Lower-order tensors (a [batch, tokens] mask beside a pair) must be sharded by as many context axes as they have large
-// dimensions.
+// Lower-order tensors (a [batch, tokens] mask beside a pair) must be sharded by as many context
+// axes as they have large dimensions.
 
 #include <cstdint>
 
@@ -59,20 +60,23 @@ namespace contract {
 template <class Where, class Class, int LargeDimensions, int Allowed>
 struct saved_above_the_class {
   static_assert(dtm::detail::false_for<Where, Class>,
-                "dtm budget: a tensor saved for backward grows faster than the module's budget class; Where, Class, "
+                "dtm budget: a tensor saved for backward grows faster than the module's budget "
+                "class; Where, Class, "
                 "LargeDimensions and Allowed stand in the line that names saved_above_the_class");
 };
 template <class Where, class Class, int AxesThatShard, int Needed>
 struct saved_without_sharding {
   static_assert(dtm::detail::false_for<Where, Class>,
-                "dtm budget: a tensor saved for backward does not shrink with the mesh: it needs as many sharding axes "
+                "dtm budget: a tensor saved for backward does not shrink with the mesh: it needs "
+                "as many sharding axes "
                 "as its class; Where, Class, AxesThatShard and Needed stand in the line that names "
                 "saved_without_sharding");
 };
 template <class Module, class Class, std::int64_t Got, std::int64_t Allowed>
 struct saved_bytes_per_position {
   static_assert(Got <= Allowed,
-                "dtm budget: a module keeps more for backward than its contract allows; Module, Class, Got and Allowed "
+                "dtm budget: a module keeps more for backward than its contract allows; Module, "
+                "Class, Got and Allowed "
                 "stand in the line that names saved_bytes_per_position");
 };
 
@@ -101,7 +105,9 @@ constexpr int large_dimensions(shape<D...>*) {
 template <class... D>
 constexpr std::int64_t channel_volume(shape<D...>*) {
   return (std::int64_t{1} * ... *
-          (plane_channels<D> > 0 ? plane_channels<D> : is_channel_extent<D> ? D::static_extent : 1));
+          (plane_channels<D> > 0  ? plane_channels<D>
+           : is_channel_extent<D> ? D::static_extent
+                                  : 1));
 }
 template <class Layout>
 constexpr int sharding_axes() {
@@ -111,7 +117,8 @@ constexpr int sharding_axes() {
 }
 
 template <class Tensor>
-inline constexpr int large_of = large_dimensions(static_cast<typename Tensor::shape_type*>(nullptr));
+inline constexpr int large_of =
+    large_dimensions(static_cast<typename Tensor::shape_type*>(nullptr));
 
 // Bytes per position of the class: only tensors of full order count.
 template <class Tensor, class Budget>
@@ -119,7 +126,8 @@ constexpr std::int64_t charge() {
   if constexpr (large_of<Tensor> == Budget::large && Budget::large > 0)
     return std::int64_t(sizeof(typename Tensor::element_type)) *
            channel_volume(static_cast<typename Tensor::shape_type*>(nullptr));
-  else return 0;
+  else
+    return 0;
 }
 
 template <class Tensor>
@@ -127,7 +135,9 @@ inline constexpr bool has_batch = occurrences<batch>(typename Tensor::shape_type
 
 // A tensor with large dimensions needs one axis for each of them, and one for the batch.
 template <class Tensor>
-inline constexpr int axes_needed = large_of<Tensor> == 0 ? 0 : large_of<Tensor> + int(has_batch<Tensor>);
+inline constexpr int axes_needed = large_of<Tensor> == 0
+                                       ? 0
+                                       : large_of<Tensor> + int(has_batch<Tensor>);
 
 template <class Module, class Budget, class Named>
 struct saved_check;
@@ -135,8 +145,8 @@ template <class Module, class Budget, class Name, class Tensor>
 struct saved_check<Module, Budget, named<Name, Tensor>>
     : std::conditional_t<
           (large_of<Tensor> > Budget::large),
-          contract::saved_above_the_class<at<Module, Name>, typename Budget::budget_class, large_of<Tensor>,
-                                          Budget::large>,
+          contract::saved_above_the_class<at<Module, Name>, typename Budget::budget_class,
+                                          large_of<Tensor>, Budget::large>,
           unless<(sharding_axes<typename Tensor::layout_type>() >= axes_needed<Tensor>),
                  contract::saved_without_sharding<at<Module, Name>, typename Budget::budget_class,
                                                   sharding_axes<typename Tensor::layout_type>(),
@@ -145,13 +155,16 @@ struct saved_check<Module, Budget, named<Name, Tensor>>
 template <class Module, class Budget, class Saved>
 struct budget_check;
 template <class Module, class Budget, class... Named>
-struct budget_check<Module, Budget, saved<Named...>> : all_of<saved_check<Module, Budget, Named>...> {
-  static constexpr std::int64_t bytes = (std::int64_t{0} + ... + charge<typename Named::type, Budget>());
+struct budget_check<Module, Budget, saved<Named...>>
+    : all_of<saved_check<Module, Budget, Named>...> {
+  static constexpr std::int64_t bytes =
+      (std::int64_t{0} + ... + charge<typename Named::type, Budget>());
 };
 
 }  // namespace detail
 
-/// Bytes per position of the class that a module saves, checked against its budget: instantiate in the module.
+/// Bytes per position of the class that a module saves, checked against its budget: instantiate in
+/// the module.
 template <class Module, class Saved, class Budget>
 struct within_budget
     : detail::budget_check<Module, Budget, Saved>,
@@ -164,14 +177,16 @@ namespace detail {
 template <class Tensor, class Mesh, class... D>
 std::int64_t bytes_of(site<Mesh> const& here, extents<D...> const& bound) {
   using layout_type = typename Tensor::layout_type;
-  auto const global = checked_extents<layout_type>(bind_shape<typename Tensor::shape_type>::from(bound), here.sizes);
+  auto const global = checked_extents<layout_type>(
+      bind_shape<typename Tensor::shape_type>::from(bound), here.sizes);
   return tile_of<layout_type>(global, here.sizes, here.coordinates).size() *
          std::int64_t(sizeof(typename Tensor::element_type));
 }
 
 }  // namespace detail
 
-/// The formula of law L7 evaluated: bytes per rank of a list of saved tensors at given extents and mesh sizes.
+/// The formula of law L7 evaluated: bytes per rank of a list of saved tensors at given extents and
+/// mesh sizes.
 template <class Saved>
 struct saved_bytes;
 template <class... Names, class... Tensors>

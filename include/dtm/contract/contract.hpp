@@ -1,7 +1,7 @@
 #pragma once
-// A module's contract is a nested struct of type lists: inputs, outputs, the collectives of forward and backward,
-// what is saved for backward, and the memory budget. docs/module_map.md is printed from it, and tests compare
-// it with what ran.
+// A module's contract is a nested struct of type lists: inputs, outputs, the collectives of
+// forward and backward, what is saved for backward, and the memory budget. docs/module_map.md is
+// printed from it, and tests compare it with what ran.
 //
 //   struct contract {
 //     using inputs = dtm::inputs<named<arg::x, pair>, named<arg::mask, pair_mask>>;
@@ -27,9 +27,9 @@ struct collectives {
 
 /// Names of arguments and tensors, for messages, ledgers and the module map.
 namespace arg {
-#define DTM_NAME(name_)                              \
-  struct name_ {                                     \
-    static constexpr char const* name = #name_;      \
+#define DTM_NAME(name_)                         \
+  struct name_ {                                \
+    static constexpr char const* name = #name_; \
   }
 DTM_NAME(x);
 DTM_NAME(y);

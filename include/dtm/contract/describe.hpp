@@ -1,6 +1,6 @@
 #pragma once
-// A contract in words: the rows of docs/module_map.md and of reports. Built from the types alone; include it in one
-// translation unit, the strings cost compile time.
+// A contract in words: the rows of docs/module_map.md and of reports. Built from the types alone;
+// include it in one translation unit, the strings cost compile time.
 
 #include <cstdint>
 #include <string>
@@ -13,17 +13,24 @@ namespace detail {
 
 template <class P>
 std::string placement_text() {
-  if constexpr (is_shard<P>) return "S" + std::to_string(shard_dimension<P>);
-  else if constexpr (is_replicate<P>) return "R";
-  else if constexpr (std::is_same_v<P, partial<sum>>) return "P(sum)";
-  else return "P(max)";
+  if constexpr (is_shard<P>)
+    return "S" + std::to_string(shard_dimension<P>);
+  else if constexpr (is_replicate<P>)
+    return "R";
+  else if constexpr (std::is_same_v<P, partial<sum>>)
+    return "P(sum)";
+  else
+    return "P(max)";
 }
 
 template <class D>
 std::string dimension_text() {
-  if constexpr (plane_channels<D> > 0) return "planes " + std::to_string(plane_channels<D>);
-  else if constexpr (D::static_extent > 0 && !requires { D::letter; }) return std::to_string(D::static_extent);
-  else return D::letter.characters;
+  if constexpr (plane_channels < D >> 0)
+    return "planes " + std::to_string(plane_channels<D>);
+  else if constexpr (D::static_extent > 0 && !requires { D::letter; })
+    return std::to_string(D::static_extent);
+  else
+    return D::letter.characters;
 }
 
 template <class... D>
@@ -88,10 +95,11 @@ std::string tensors_text(List<Named...>*, std::string const& separator) {
 }
 
 template <class... Name, class... Collective>
-std::string collectives_text(collectives<on_tensor<Name, Collective>...>*, std::string const& separator) {
+std::string collectives_text(collectives<on_tensor<Name, Collective>...>*,
+                             std::string const& separator) {
   std::string text;
-  ((text += (text.empty() ? "" : separator) + std::string(collective_text<Collective>::operation) + "(" +
-            collective_text<Collective>::axes() + ") `" + Name::name + "`"),
+  ((text += (text.empty() ? "" : separator) + std::string(collective_text<Collective>::operation) +
+            "(" + collective_text<Collective>::axes() + ") `" + Name::name + "`"),
    ...);
   return text.empty() ? "none" : text;
 }
@@ -120,7 +128,8 @@ contract_text describe_contract(std::string const& separator = "<br>") {
           detail::collectives_text(static_cast<typename contract::forward*>(nullptr), separator),
           detail::collectives_text(static_cast<typename contract::backward*>(nullptr), separator),
           detail::tensors_text(static_cast<typename contract::saved*>(nullptr), separator),
-          std::string(budget::budget_class::name) + ", " + std::to_string(budget::bytes_per_position) + " B"};
+          std::string(budget::budget_class::name) + ", " +
+              std::to_string(budget::bytes_per_position) + " B"};
 }
 
 }  // namespace dtm

@@ -1,6 +1,6 @@
 #pragma once
-// The placement algebra of local operations (law L3): what an operation accepts and what its result's layout is.
-// None of these communicates.
+// The placement algebra of local operations (law L3): what an operation accepts and what its
+// result's layout is. None of these communicates.
 //
 //   linear maps, addition of equal layouts   keep shard, replicate and partial<sum>
 //   non-linear maps, "+ constant"            refuse partial
@@ -19,44 +19,52 @@ namespace contract {
 template <class Operation, class Axis, class Got>
 struct operation_on_partial {
   static_assert(dtm::detail::false_for<Operation, Axis, Got>,
-                "dtm contract: the operand is a pending reduction that this operation does not pass: only linear maps "
-                "pass a sum, none passes a maximum; all_reduce or reduce_scatter the axis first; Operation, Axis and Got "
+                "dtm contract: the operand is a pending reduction that this operation does not "
+                "pass: only linear maps "
+                "pass a sum, none passes a maximum; all_reduce or reduce_scatter the axis first; "
+                "Operation, Axis and Got "
                 "stand in the line that names operation_on_partial");
 };
 
 template <class Operation, class Axis, class Left, class Right>
 struct operands_disagree {
   static_assert(dtm::detail::false_for<Operation, Axis, Left, Right>,
-                "dtm contract: the operands' placements on this axis cannot be combined; Operation, Axis, Left and "
+                "dtm contract: the operands' placements on this axis cannot be combined; "
+                "Operation, Axis, Left and "
                 "Right stand in the line that names operands_disagree");
 };
 
 template <class Operation, char Label, class Left, class Right>
 struct labelled_dimension {
   static_assert(dtm::detail::false_for<Operation, Left, Right>,
-                "dtm contract: one label of a contraction names two different dimensions; Operation, Label, Left "
+                "dtm contract: one label of a contraction names two different dimensions; "
+                "Operation, Label, Left "
                 "and Right stand in the line that names labelled_dimension");
 };
 
 template <class Operation, int Expected, int Got>
 struct labels_of_operand {
   static_assert(dtm::detail::false_for<Operation>,
-                "dtm contract: a contraction has one label per dimension; Operation, Expected and Got stand in the "
+                "dtm contract: a contraction has one label per dimension; Operation, Expected and "
+                "Got stand in the "
                 "line that names labels_of_operand");
 };
 
 template <class Operation>
 struct contraction_formula {
-  static_assert(dtm::detail::false_for<Operation>,
-                "dtm contract: a contraction is written \"ik,jk->ij\": labels once per operand, every label of the "
-                "result in an operand; Operation stands in the line that names contraction_formula");
+  static_assert(
+      dtm::detail::false_for<Operation>,
+      "dtm contract: a contraction is written \"ik,jk->ij\": labels once per operand, every label "
+      "of the "
+      "result in an operand; Operation stands in the line that names contraction_formula");
 };
 
 template <class Operation, class Axis, int Dimension>
 struct dimension_is_sharded {
-  static_assert(dtm::detail::false_for<Operation, Axis>,
-                "dtm contract: this operation needs the whole dimension on each rank and an axis shards it; "
-                "Operation, Axis and Dimension stand in the line that names dimension_is_sharded");
+  static_assert(
+      dtm::detail::false_for<Operation, Axis>,
+      "dtm contract: this operation needs the whole dimension on each rank and an axis shards it; "
+      "Operation, Axis and Dimension stand in the line that names dimension_is_sharded");
 };
 
 }  // namespace contract
@@ -93,32 +101,38 @@ template <class Operation, class Layout, class Indices>
 struct pending_checks;
 template <class Operation, class Mesh, class Shape, class... P, std::size_t... I>
 struct pending_checks<Operation, layout<Mesh, Shape, P...>, std::index_sequence<I...>> {
-  using complete = first_error<
-      unless<!is_partial<P>, contract::operation_on_partial<Operation, typename Mesh::template axis_at<int(I)>, P>>...>;
-  using linear = first_error<unless<!std::is_same_v<P, partial<dtm::max>>,
-                                    contract::operation_on_partial<Operation, typename Mesh::template axis_at<int(I)>, P>>...>;
+  using complete = first_error<unless<
+      !is_partial<P>,
+      contract::operation_on_partial<Operation, typename Mesh::template axis_at<int(I)>, P>>...>;
+  using linear = first_error<unless<
+      !std::is_same_v<P, partial<dtm::max>>,
+      contract::operation_on_partial<Operation, typename Mesh::template axis_at<int(I)>, P>>...>;
 };
 
 template <class Layout>
 using axis_indices = std::make_index_sequence<std::size_t(Layout::mesh_type::rank)>;
 
-template <class Operation, class Layout, int Dimension, int Axis = innermost_axis<Layout>(Dimension)>
+template <class Operation, class Layout, int Dimension,
+          int Axis = innermost_axis<Layout>(Dimension)>
 struct whole {
-  using check = contract::dimension_is_sharded<Operation, typename Layout::mesh_type::template axis_at<Axis>, Dimension>;
+  using check =
+      contract::dimension_is_sharded<Operation, typename Layout::mesh_type::template axis_at<Axis>,
+                                     Dimension>;
 };
 template <class Operation, class Layout, int Dimension>
 struct whole<Operation, Layout, Dimension, -1> {
   using check = passed<void>;
 };
 
-// Checks of operands as types: an operation joins its own with first_error, instantiates them once in its body, and goes
-// on only where they hold, so that nothing follows the one error.
+// Checks of operands as types: an operation joins its own with first_error, instantiates them once
+// in its body, and goes on only where they hold, so that nothing follows the one error.
 template <class Operation, class Tensor>
-using complete_check = typename pending_checks<Operation, typename Tensor::layout_type,
-                                              axis_indices<typename Tensor::layout_type>>::complete;
+using complete_check =
+    typename pending_checks<Operation, typename Tensor::layout_type,
+                            axis_indices<typename Tensor::layout_type>>::complete;
 template <class Operation, class Tensor>
 using linear_check = typename pending_checks<Operation, typename Tensor::layout_type,
-                                            axis_indices<typename Tensor::layout_type>>::linear;
+                                             axis_indices<typename Tensor::layout_type>>::linear;
 template <class Operation, class Tensor, int Dimension>
 using whole_check = typename whole<Operation, typename Tensor::layout_type, Dimension>::check;
 template <class Where, class Want, class Have>
@@ -126,7 +140,8 @@ using same_check = unless<std::is_same_v<Want, Have>, contract::differ::tensors<
 template <class Where, class T, class U>
 using element_check = unless<std::is_same_v<T, U>, contract::element_type<Where, T, U>>;
 template <class Where, int Position, class Want, class Have>
-using dimension_check = unless<std::is_same_v<Want, Have>, contract::dimension_at<Where, Position, Want, Have>>;
+using dimension_check =
+    unless<std::is_same_v<Want, Have>, contract::dimension_at<Where, Position, Want, Have>>;
 
 // sum or maximum over a dimension
 template <class Layout, int Dimension, class Pending, class Operation>
@@ -134,8 +149,9 @@ struct reduced;
 template <class Mesh, class Shape, class... P, int Dimension, class Pending, class Operation>
 struct reduced<layout<Mesh, Shape, P...>, Dimension, Pending, Operation> {
   template <class Placement>
-  using after = std::conditional_t<shard_dimension<Placement> == Dimension, Pending,
-                                   typename renumber_placement<Placement, renumber_erase<Dimension>>::type>;
+  using after =
+      std::conditional_t<shard_dimension<Placement> == Dimension, Pending,
+                         typename renumber_placement<Placement, renumber_erase<Dimension>>::type>;
   using type = layout<Mesh, erase_dimension_t<Shape, Dimension>, after<P>...>;
 };
 
@@ -161,10 +177,12 @@ constexpr void require_same() {
 
 /// Layout of the sum over a dimension.
 template <class Layout, int Dimension>
-using sum_layout_t = typename detail::reduced<Layout, Dimension, partial<sum>, operation::sum>::type;
+using sum_layout_t =
+    typename detail::reduced<Layout, Dimension, partial<sum>, operation::sum>::type;
 /// Layout of the maximum over a dimension.
 template <class Layout, int Dimension>
-using max_layout_t = typename detail::reduced<Layout, Dimension, partial<max>, operation::maximum>::type;
+using max_layout_t =
+    typename detail::reduced<Layout, Dimension, partial<max>, operation::maximum>::type;
 
 // ---- contraction ----
 
@@ -214,7 +232,8 @@ constexpr formula parse_formula() {
   parsed.valid = parsed.valid && part == 2 && parsed.left.distinct() && parsed.right.distinct() &&
                  parsed.result.distinct();
   for (int i = 0; i < parsed.result.count; ++i)
-    if (parsed.left.find(parsed.result.letter[i]) < 0 && parsed.right.find(parsed.result.letter[i]) < 0)
+    if (parsed.left.find(parsed.result.letter[i]) < 0 &&
+        parsed.right.find(parsed.result.letter[i]) < 0)
       parsed.valid = false;
   return parsed;
 }
@@ -238,7 +257,8 @@ struct contracted {
       return {after_contraction::refused};
     } else if constexpr (is_partial<L> || is_partial<R>) {
       // a product of a term with a complete value is a term; of two terms it is nothing
-      return {is_replicate<L> || is_replicate<R> ? after_contraction::partial_sum : after_contraction::refused};
+      return {is_replicate<L> || is_replicate<R> ? after_contraction::partial_sum
+                                                 : after_contraction::refused};
     } else {
       constexpr int l = shard_dimension<L>, r = shard_dimension<R>;
       if constexpr (l < 0 && r < 0) {
@@ -250,8 +270,10 @@ struct contracted {
                                (in_left >= 0 || l < 0) && (in_right >= 0 || r < 0);
         if constexpr (!agree) return {after_contraction::refused};
         constexpr int out = parsed.result.find(label);
-        if constexpr (out < 0) return {after_contraction::partial_sum};
-        else return {after_contraction::shard, out};
+        if constexpr (out < 0)
+          return {after_contraction::partial_sum};
+        else
+          return {after_contraction::shard, out};
       }
     }
   }
@@ -261,11 +283,13 @@ struct contracted {
     using left = typename Left::template placement_at<Axis>;
     using right = typename Right::template placement_at<Axis>;
     static constexpr placed value = combine<left, right>();
-    using check = unless<value.kind != after_contraction::refused,
-                         contract::operands_disagree<operation_type, typename mesh_type::template axis_at<Axis>, left, right>>;
-    using type = std::conditional_t<
-        value.kind == after_contraction::shard, shard<value.dimension>,
-        std::conditional_t<value.kind == after_contraction::partial_sum, partial<dtm::sum>, replicate>>;
+    using check =
+        unless<value.kind != after_contraction::refused,
+               contract::operands_disagree<
+                   operation_type, typename mesh_type::template axis_at<Axis>, left, right>>;
+    using type = std::conditional_t<value.kind == after_contraction::shard, shard<value.dimension>,
+                                    std::conditional_t<value.kind == after_contraction::partial_sum,
+                                                       partial<dtm::sum>, replicate>>;
   };
 
   template <int Position>
@@ -273,19 +297,22 @@ struct contracted {
     static constexpr int in_left = parsed.left.find(parsed.result.letter[Position]);
     static constexpr int in_right = parsed.right.find(parsed.result.letter[Position]);
     static auto choose() {
-      if constexpr (in_left >= 0) return slot<0, dimension_t<typename Left::shape_type, in_left>>{};
-      else return slot<0, dimension_t<typename Right::shape_type, in_right>>{};
+      if constexpr (in_left >= 0)
+        return slot<0, dimension_t<typename Left::shape_type, in_left>>{};
+      else
+        return slot<0, dimension_t<typename Right::shape_type, in_right>>{};
     }
     using type = typename decltype(choose())::type;
   };
 
   template <int Position, int Other = parsed.right.find(parsed.left.letter[Position])>
   struct label_check {
-    using type = unless<std::is_same_v<dimension_t<typename Left::shape_type, Position>,
-                                             dimension_t<typename Right::shape_type, Other>>,
-                              contract::labelled_dimension<operation_type, parsed.left.letter[Position],
-                                                           dimension_t<typename Left::shape_type, Position>,
-                                                           dimension_t<typename Right::shape_type, Other>>>;
+    using type =
+        unless<std::is_same_v<dimension_t<typename Left::shape_type, Position>,
+                              dimension_t<typename Right::shape_type, Other>>,
+               contract::labelled_dimension<operation_type, parsed.left.letter[Position],
+                                            dimension_t<typename Left::shape_type, Position>,
+                                            dimension_t<typename Right::shape_type, Other>>>;
   };
   template <int Position>
   struct label_check<Position, -1> {
@@ -315,7 +342,8 @@ struct contracted {
   };
   template <class Unused>
   struct verdict<true, Unused> : operands_agree<std::make_integer_sequence<int, Left::rank>,
-                                                std::make_integer_sequence<int, mesh_type::rank>> {};
+                                                std::make_integer_sequence<int, mesh_type::rank>> {
+  };
 
   template <bool Formed, class Unused>
   struct build {
@@ -325,7 +353,8 @@ struct contracted {
   struct build<true, Unused> {
     template <int... A, int... D>
     static auto make(std::integer_sequence<int, A...>, std::integer_sequence<int, D...>)
-        -> layout<mesh_type, shape<typename result_dimension<D>::type...>, typename on_axis<A>::type...>;
+        -> layout<mesh_type, shape<typename result_dimension<D>::type...>,
+                  typename on_axis<A>::type...>;
     using type = decltype(make(std::make_integer_sequence<int, mesh_type::rank>{},
                                std::make_integer_sequence<int, parsed.result.count>{}));
   };
@@ -338,6 +367,7 @@ struct contracted {
 
 /// Layout of a contraction, derived from its operands; an impossible one is one compile error.
 template <text Formula, class Left, class Right>
-using contraction_layout_t = typename detail::checked_type<detail::contracted<Formula, Left, Right>>::type;
+using contraction_layout_t =
+    typename detail::checked_type<detail::contracted<Formula, Left, Right>>::type;
 
 }  // namespace dtm

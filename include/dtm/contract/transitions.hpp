@@ -1,6 +1,6 @@
 #pragma once
-// Collectives as transitions between layouts (law L4): the complete list, what each one accepts and yields. Types
-// only; apply<all_gather<cp1>>(ctx, x) in comm/ moves the data.
+// Collectives as transitions between layouts (law L4): the complete list, what each one accepts
+// and yields. Types only; apply<all_gather<cp1>>(ctx, x) in comm/ moves the data.
 //
 //   all_reduce<axes...>               partial<op>  -> replicate      on every named axis
 //   reduce_scatter<axis, d>           partial<sum> -> shard<d>
@@ -12,9 +12,10 @@
 //                                     distance is a run-time value (shift_along in comm/ring_shift.hpp)
 //   broadcast<axis>                   same layout, replicate on the axis: coordinate 0 decides
 //
-// Where two axes shard one dimension the earlier axis is the major one, so only the last of them (the innermost) may
-// let go of it, and a new axis may only join as the innermost. all_to_all onto a channel extent c<C> deals whole
-// channels: the dimension becomes planes<C>, and comes back as c<C> when no axis shards it any more.
+// Where two axes shard one dimension the earlier axis is the major one, so only the last of them
+// (the innermost) may let go of it, and a new axis may only join as the innermost. all_to_all onto
+// a channel extent c<C> deals whole channels: the dimension becomes planes<C>, and comes back as
+// c<C> when no axis shards it any more.
 
 #include <type_traits>
 
@@ -49,37 +50,44 @@ namespace contract {
 template <class Collective, class Axis, class Got>
 struct collective_needs {
   static_assert(dtm::detail::false_for<Collective, Axis, Got>,
-                "dtm collective: the operand's placement on this axis does not allow the collective; Collective, "
+                "dtm collective: the operand's placement on this axis does not allow the "
+                "collective; Collective, "
                 "Axis and Got stand in the line that names collective_needs");
 };
 
 template <class Collective, class Axis, int Dimension, class Inner>
 struct innermost_axis_of {
-  static_assert(dtm::detail::false_for<Collective, Axis, Inner>,
-                "dtm collective: another mesh axis shards this dimension further inside; gather or scatter the "
-                "innermost axis first; Collective, Axis, Dimension and Inner stand in the line that names "
-                "innermost_axis_of");
+  static_assert(
+      dtm::detail::false_for<Collective, Axis, Inner>,
+      "dtm collective: another mesh axis shards this dimension further inside; gather or scatter "
+      "the "
+      "innermost axis first; Collective, Axis, Dimension and Inner stand in the line that names "
+      "innermost_axis_of");
 };
 
 template <class Collective, class Axis>
 struct axis_named_twice {
   static_assert(dtm::detail::false_for<Collective, Axis>,
-                "dtm collective: one collective names an axis once; Collective and Axis stand in the line that names "
+                "dtm collective: one collective names an axis once; Collective and Axis stand in "
+                "the line that names "
                 "axis_named_twice");
 };
 
 template <class Collective, class Axis, int Dimension>
 struct planes_of_channels {
-  static_assert(dtm::detail::false_for<Collective, Axis>,
-                "dtm collective: channels that are dealt as planes come and go by all_to_all, in one exchange of "
-                "all axes that share them; Collective, Axis and Dimension stand in the line that names "
-                "planes_of_channels");
+  static_assert(
+      dtm::detail::false_for<Collective, Axis>,
+      "dtm collective: channels that are dealt as planes come and go by all_to_all, in one "
+      "exchange of "
+      "all axes that share them; Collective, Axis and Dimension stand in the line that names "
+      "planes_of_channels");
 };
 
 template <class Collective, int Dimension, int Rank>
 struct dimension_of_operand {
   static_assert(dtm::detail::false_for<Collective>,
-                "dtm collective: the operand has no such dimension; Collective, Dimension and Rank stand in the "
+                "dtm collective: the operand has no such dimension; Collective, Dimension and Rank "
+                "stand in the "
                 "line that names dimension_of_operand");
 };
 
@@ -117,9 +125,13 @@ struct axis_or_none<Layout, Index, true> {
 
 // Fails where another axis shards the dimension further inside.
 template <class Collective, class Layout, class Axis, int Dimension,
-          int Inner = Dimension < 0 ? -1 : axis_inside<Layout>(Dimension, Layout::mesh_type::template index<Axis>())>
-using is_innermost = unless<(Inner < 0), contract::innermost_axis_of<Collective, Axis, Dimension,
-                                                                     typename axis_or_none<Layout, Inner>::type>>;
+          int Inner =
+              Dimension<0 ? -1
+                          : axis_inside<Layout>(Dimension, Layout::mesh_type::template index<
+                                                               Axis>())> using is_innermost =
+                  unless<(Inner < 0),
+                         contract::innermost_axis_of<Collective, Axis, Dimension,
+                                                     typename axis_or_none<Layout, Inner>::type>>;
 
 template <class Collective, class Layout, int Dimension>
 using has_dimension = unless<(Dimension >= 0 && Dimension < Layout::rank),
@@ -128,7 +140,8 @@ using has_dimension = unless<(Dimension >= 0 && Dimension < Layout::rank),
 template <class Collective, class Axis, class Got>
 using needs = contract::collective_needs<Collective, Axis, Got>;
 
-// Shards of planes<C> depend on how many ranks share the channels, hence only a whole exchange may change that.
+// Shards of planes<C> depend on how many ranks share the channels, hence only a whole exchange may
+// change that.
 template <class Shape>
 struct channel_dimensions;
 template <class... D>
@@ -155,10 +168,11 @@ struct transition;
 
 template <class Layout, class... Axis>
 struct transition<all_reduce<Axis...>, Layout> {
-  using check = all_of<first_of<(count_of<Axis, Axis...> == 1),
-                                contract::axis_named_twice<all_reduce<Axis...>, Axis>,
-                                unless<is_partial<placement_on_t<Layout, Axis>>,
-                                       needs<all_reduce<Axis...>, Axis, placement_on_t<Layout, Axis>>>>...>;
+  using check =
+      all_of<first_of<(count_of<Axis, Axis...> == 1),
+                      contract::axis_named_twice<all_reduce<Axis...>, Axis>,
+                      unless<is_partial<placement_on_t<Layout, Axis>>,
+                             needs<all_reduce<Axis...>, Axis, placement_on_t<Layout, Axis>>>>...>;
   template <class L, class... Rest>
   struct each {
     using type = L;
@@ -171,34 +185,38 @@ struct transition<all_reduce<Axis...>, Layout> {
 template <class Layout, class Axis, int D>
 struct transition<reduce_scatter<Axis, D>, Layout> {
   using check = first_of<std::is_same_v<placement_on_t<Layout, Axis>, partial<sum>>,
-               needs<reduce_scatter<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
-               all_of<has_dimension<reduce_scatter<Axis, D>, Layout, D>,
-                      no_planes<reduce_scatter<Axis, D>, Layout, Axis, D>,
-                      is_innermost<reduce_scatter<Axis, D>, Layout, Axis, D>>>;
-  using type = place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
+                         needs<reduce_scatter<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
+                         all_of<has_dimension<reduce_scatter<Axis, D>, Layout, D>,
+                                no_planes<reduce_scatter<Axis, D>, Layout, Axis, D>,
+                                is_innermost<reduce_scatter<Axis, D>, Layout, Axis, D>>>;
+  using type =
+      place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
 };
 
 template <class Layout, class Axis>
 struct transition<all_gather<Axis>, Layout> {
   using check = first_of<is_shard<placement_on_t<Layout, Axis>>,
-               needs<all_gather<Axis>, Axis, placement_on_t<Layout, Axis>>,
-               all_of<no_planes<all_gather<Axis>, Layout, Axis, shard_dimension<placement_on_t<Layout, Axis>>>,
-                      is_innermost<all_gather<Axis>, Layout, Axis, shard_dimension<placement_on_t<Layout, Axis>>>>>;
+                         needs<all_gather<Axis>, Axis, placement_on_t<Layout, Axis>>,
+                         all_of<no_planes<all_gather<Axis>, Layout, Axis,
+                                          shard_dimension<placement_on_t<Layout, Axis>>>,
+                                is_innermost<all_gather<Axis>, Layout, Axis,
+                                             shard_dimension<placement_on_t<Layout, Axis>>>>>;
   using type = place_t<Layout, Axis, replicate>;
 };
 
 template <class Layout, class Axis, int D>
 struct transition<all_slice<Axis, D>, Layout> {
   using check = first_of<is_replicate<placement_on_t<Layout, Axis>>,
-               needs<all_slice<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
-               all_of<has_dimension<all_slice<Axis, D>, Layout, D>,
-                      no_planes<all_slice<Axis, D>, Layout, Axis, D>,
-                      is_innermost<all_slice<Axis, D>, Layout, Axis, D>>>;
-  using type = place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
+                         needs<all_slice<Axis, D>, Axis, placement_on_t<Layout, Axis>>,
+                         all_of<has_dimension<all_slice<Axis, D>, Layout, D>,
+                                no_planes<all_slice<Axis, D>, Layout, Axis, D>,
+                                is_innermost<all_slice<Axis, D>, Layout, Axis, D>>>;
+  using type =
+      place_t<Layout, Axis, std::conditional_t<(D >= 0 && D < Layout::rank), shard<D>, replicate>>;
 };
 
-// Channel extents that change hands: c<C> <-> planes<C>, decided by whether an axis shards the dimension; only
-// where the exchange takes place.
+// Channel extents that change hands: c<C> <-> planes<C>, decided by whether an axis shards the
+// dimension; only where the exchange takes place.
 template <class Dimension, bool Sharded>
 struct dealt {
   using type = Dimension;
@@ -219,18 +237,21 @@ struct deal_channels<Before, layout<Mesh, shape<D...>, P...>, std::integer_seque
   static constexpr bool exchanged(int position) {
     int const now[] = {shard_dimension<P>...};
     for (int a = 0; a < Mesh::rank; ++a)
-      if (now[a] != Before::sharded_by(a) && (now[a] == position || Before::sharded_by(a) == position)) return true;
+      if (now[a] != Before::sharded_by(a) &&
+          (now[a] == position || Before::sharded_by(a) == position))
+        return true;
     return false;
   }
   template <int Position>
   static constexpr bool sharded = ((shard_dimension<P> == Position) || ...);
   template <class Dimension, int Position>
-  using settled = std::conditional_t<exchanged(Position), typename dealt<Dimension, sharded<Position>>::type, Dimension>;
+  using settled = std::conditional_t<exchanged(Position),
+                                     typename dealt<Dimension, sharded<Position>>::type, Dimension>;
   using type = layout<Mesh, shape<settled<D, I>...>, P...>;
 };
 
-// One axis of an exchange: the placement it leaves, the dimension it joins, and the axes that stand in the way:
-// inside it on either dimension and not moving in the same exchange.
+// One axis of an exchange: the placement it leaves, the dimension it joins, and the axes that
+// stand in the way: inside it on either dimension and not moving in the same exchange.
 template <class Layout, class M, class... Move>
 struct exchange_of_axis {
   using collective = all_to_all<Move...>;
@@ -241,14 +262,16 @@ struct exchange_of_axis {
   static constexpr int obstacle(int dimension) {
     int found = -1;
     for (int a = own + 1; a < Layout::mesh_type::rank; ++a)
-      if (Layout::sharded_by(a) == dimension && !((Layout::mesh_type::template index<typename Move::axis>() == a) || ...))
+      if (Layout::sharded_by(a) == dimension &&
+          !((Layout::mesh_type::template index<typename Move::axis>() == a) || ...))
         found = a;
     return found;
   }
   static constexpr bool splits_planes(int dimension) {
     if (!channel_dimensions<typename Layout::shape_type>::at(dimension)) return false;
     for (int a = 0; a < Layout::mesh_type::rank; ++a)
-      if (Layout::sharded_by(a) == dimension && !((Layout::mesh_type::template index<typename Move::axis>() == a) || ...))
+      if (Layout::sharded_by(a) == dimension &&
+          !((Layout::mesh_type::template index<typename Move::axis>() == a) || ...))
         return true;
     return false;
   }
@@ -257,18 +280,21 @@ struct exchange_of_axis {
   static constexpr int leaving = placed ? obstacle(leaves) : -1;
   static constexpr int joining = placed ? obstacle(M::dimension) : -1;
   static constexpr int inner = leaving >= 0 ? leaving : joining;
-  static constexpr int split = splits_planes(leaves) ? leaves : splits_planes(M::dimension) ? M::dimension : -1;
+  static constexpr int split = splits_planes(leaves)         ? leaves
+                               : splits_planes(M::dimension) ? M::dimension
+                                                             : -1;
 
-  using check = first_of<
-      once && placed,
-      std::conditional_t<once, needs<collective, typename M::axis, got>,
-                         contract::axis_named_twice<collective, typename M::axis>>,
-      first_of<(M::dimension >= 0 && M::dimension < Layout::rank),
-               contract::dimension_of_operand<collective, M::dimension, Layout::rank>,
-               first_of<split < 0, contract::planes_of_channels<collective, typename M::axis, split>,
-                        unless<(inner < 0), contract::innermost_axis_of<collective, typename M::axis,
-                                                                        (leaving >= 0 ? leaves : M::dimension),
-                                                                        typename axis_or_none<Layout, inner>::type>>>>>;
+  using check = first_of < once &&placed,
+        std::conditional_t<once, needs<collective, typename M::axis, got>,
+                           contract::axis_named_twice<collective, typename M::axis>>,
+        first_of<
+            (M::dimension >= 0 && M::dimension < Layout::rank),
+            contract::dimension_of_operand<collective, M::dimension, Layout::rank>,
+            first_of<split<0, contract::planes_of_channels<collective, typename M::axis, split>,
+                           unless<(inner < 0), contract::innermost_axis_of<
+                                                   collective, typename M::axis,
+                                                   (leaving >= 0 ? leaves : M::dimension),
+                                                   typename axis_or_none<Layout, inner>::type>>>>>;
   static constexpr bool legal =
       once && placed && M::dimension >= 0 && M::dimension < Layout::rank && split < 0 && inner < 0;
 };
@@ -292,7 +318,8 @@ struct transition<all_to_all<Move...>, Layout> {
     using moved = typename each<L, Move...>::type;
     using type = typename deal_channels<L, moved, std::make_integer_sequence<int, L::rank>>::type;
   };
-  using type = typename result<(exchange_of_axis<Layout, Move, Move...>::legal && ...), Layout>::type;
+  using type =
+      typename result<(exchange_of_axis<Layout, Move, Move...>::legal && ...), Layout>::type;
 };
 
 // A dimension that a third axis shards as well would change its block order: the axis, or -1.
@@ -306,27 +333,32 @@ constexpr int third_axis(int dimension) {
   return found;
 }
 
-template <class Layout, class A, class B, class Axis, int Dimension, int Third = third_axis<Layout, A, B>(Dimension)>
-using only_these = unless<(Third < 0), contract::innermost_axis_of<transpose<A, B>, Axis, Dimension,
-                                                                   typename axis_or_none<Layout, Third>::type>>;
+template <class Layout, class A, class B, class Axis, int Dimension,
+          int Third = third_axis<Layout, A, B>(Dimension)>
+using only_these =
+    unless<(Third < 0), contract::innermost_axis_of<transpose<A, B>, Axis, Dimension,
+                                                    typename axis_or_none<Layout, Third>::type>>;
 
 template <class Layout, class A, class B>
 struct transition<transpose<A, B>, Layout> {
-  using check = first_of<!std::is_same_v<placement_on_t<Layout, A>, placement_on_t<Layout, B>> &&
-                   is_placement<placement_on_t<Layout, A>> &&
-                   (is_shard<placement_on_t<Layout, A>> || is_shard<placement_on_t<Layout, B>>) &&
-                   !std::is_same_v<placement_on_t<Layout, A>, partial<max>>,
-               needs<transpose<A, B>, A, placement_on_t<Layout, A>>,
-               first_of<is_placement<placement_on_t<Layout, B>> &&
-                            !std::is_same_v<placement_on_t<Layout, B>, partial<max>>,
-                        needs<transpose<A, B>, B, placement_on_t<Layout, B>>,
-                        all_of<no_planes<transpose<A, B>, Layout, A, shard_dimension<placement_on_t<Layout, A>>>,
-                               no_planes<transpose<A, B>, Layout, B, shard_dimension<placement_on_t<Layout, B>>>,
-                               only_these<Layout, A, B, A, shard_dimension<placement_on_t<Layout, A>>>,
-                               only_these<Layout, A, B, B, shard_dimension<placement_on_t<Layout, B>>>>>>;
+  using check = first_of<
+      !std::is_same_v<placement_on_t<Layout, A>, placement_on_t<Layout, B>> &&
+          is_placement<placement_on_t<Layout, A>> &&
+          (is_shard<placement_on_t<Layout, A>> || is_shard<placement_on_t<Layout, B>>)&&!std::
+              is_same_v<placement_on_t<Layout, A>, partial<max>>,
+      needs<transpose<A, B>, A, placement_on_t<Layout, A>>,
+      first_of<
+          is_placement<placement_on_t<Layout, B>> &&
+              !std::is_same_v<placement_on_t<Layout, B>, partial<max>>,
+          needs<transpose<A, B>, B, placement_on_t<Layout, B>>,
+          all_of<no_planes<transpose<A, B>, Layout, A, shard_dimension<placement_on_t<Layout, A>>>,
+                 no_planes<transpose<A, B>, Layout, B, shard_dimension<placement_on_t<Layout, B>>>,
+                 only_these<Layout, A, B, A, shard_dimension<placement_on_t<Layout, A>>>,
+                 only_these<Layout, A, B, B, shard_dimension<placement_on_t<Layout, B>>>>>>;
   template <class P>
   using known = std::conditional_t<is_placement<P>, P, replicate>;
-  using type = place_t<place_t<Layout, A, known<placement_on_t<Layout, B>>>, B, known<placement_on_t<Layout, A>>>;
+  using type = place_t<place_t<Layout, A, known<placement_on_t<Layout, B>>>, B,
+                       known<placement_on_t<Layout, A>>>;
 };
 
 template <class Layout, class Axis>
@@ -339,7 +371,7 @@ struct transition<ring_shift<Axis>, Layout> {
 template <class Layout, class Axis>
 struct transition<broadcast<Axis>, Layout> {
   using check = unless<is_replicate<placement_on_t<Layout, Axis>>,
-             needs<broadcast<Axis>, Axis, placement_on_t<Layout, Axis>>>;
+                       needs<broadcast<Axis>, Axis, placement_on_t<Layout, Axis>>>;
   using type = Layout;
 };
 
@@ -356,8 +388,8 @@ struct after<Collective, tensor<T, Layout, Device>> {
   using type = tensor<T, typename transition<Collective, Layout>::type, Device>;
 };
 
-// A function's return type is computed without the check, which stands in its body: so a mistake is one error, not
-// also a call that finds no function.
+// A function's return type is computed without the check, which stands in its body: so a mistake
+// is one error, not also a call that finds no function.
 template <class Collective, class T>
 using unchecked_after_t = typename after<Collective, T>::type;
 
@@ -372,7 +404,8 @@ constexpr void check_collective() {
 
 }  // namespace detail
 
-/// The layout, or tensor type, after a collective; an illegal operand is one error that names collective and axis.
+/// The layout, or tensor type, after a collective; an illegal operand is one error that names
+/// collective and axis.
 template <class Collective, class T>
 using after_t = typename detail::checked_type<detail::after<Collective, T>>::type;
 

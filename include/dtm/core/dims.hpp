@@ -1,7 +1,8 @@
 #pragma once
-// Dimensions have names (law L2). A named dimension is an empty struct, so that a compiler message prints
-// "tokens" and not a number or a character array; its extent is a run-time value that is bound when a tensor
-// is made, or pinned at compile time with pinned<tokens, 384>. A channel extent c<128> is a number.
+// Dimensions have names (law L2). A named dimension is an empty struct, so that a compiler message
+// prints "tokens" and not a number or a character array; its extent is a run-time value that is
+// bound when a tensor is made, or pinned at compile time with pinned<tokens, 384>. A channel
+// extent c<128> is a number.
 //
 // Equal numbers do not make atoms into tokens: the names are compared, never the extents.
 //
@@ -44,9 +45,10 @@ struct pinned {
   static constexpr std::int64_t static_extent = Extent;
 };
 
-/// Channels dealt to ranks as whole planes. Shards are even (law L8), so the extent is `Channels` rounded up to
-/// the number of ranks that share them; the planes beyond `Channels` exist in memory only, are never sent and
-/// never read. Only all_to_all makes this dimension out of c<Channels>, and back.
+/// Channels dealt to ranks as whole planes. Shards are even (law L8), so the extent is `Channels`
+/// rounded up to the number of ranks that share them; the planes beyond `Channels` exist in memory
+/// only, are never sent and never read. Only all_to_all makes this dimension out of c<Channels>,
+/// and back.
 template <std::int64_t Channels>
 struct planes {
   static constexpr std::int64_t static_extent = -1;
@@ -60,7 +62,8 @@ inline constexpr std::int64_t plane_channels = 0;
 template <std::int64_t Channels>
 inline constexpr std::int64_t plane_channels<planes<Channels>> = Channels;
 
-// The shape checks this, not the dimension itself: clang takes an error inside a concept for a second one.
+// The shape checks this, not the dimension itself: clang takes an error inside a concept for a
+// second one.
 template <class D>
 inline constexpr bool extent_is_positive = true;
 template <std::int64_t Extent>
@@ -85,8 +88,8 @@ concept dimension = requires {
 
 /// A dimension whose extent is bound at run time by its name.
 template <class D>
-concept run_time_dimension =
-    dimension<D> && (D::static_extent < 0) && (detail::plane_channels<D> == 0);
+concept run_time_dimension = dimension<D> &&(D::static_extent < 0) &&
+                             (detail::plane_channels<D> == 0);
 
 /// The run-time extent of one named dimension; made by bind<tokens>(384).
 template <class D>

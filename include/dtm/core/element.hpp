@@ -1,6 +1,7 @@
 #pragma once
-// Element types (law L11). 16-bit types are storage: they convert to float and back, and have no arithmetic.
-// "fp32" in a formula always means accumulate_t<T> = promote(T, float): double passes through untouched.
+// Element types (law L11). 16-bit types are storage: they convert to float and back, and have no
+// arithmetic. "fp32" in a formula always means accumulate_t<T> = promote(T, float): double passes
+// through untouched.
 
 #include <concepts>
 #include <cstdint>
@@ -22,7 +23,9 @@ struct bf16 {
       bits = std::uint16_t(word >> 16);
     }
   }
-  constexpr explicit operator float() const { return __builtin_bit_cast(float, std::uint32_t(bits) << 16); }
+  constexpr explicit operator float() const {
+    return __builtin_bit_cast(float, std::uint32_t(bits) << 16);
+  }
   constexpr explicit operator double() const { return double(float(*this)); }
   friend constexpr bool operator==(bf16, bf16) = default;
 };
@@ -46,21 +49,28 @@ using accumulate_t = typename detail::accumulate<T>::type;
 
 /// Elements of activations and parameters.
 template <class T>
-concept floating_element = std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, bf16>;
+concept floating_element =
+    std::same_as<T, float> || std::same_as<T, double> || std::same_as<T, bf16>;
 
 /// Elements of features.
 template <class T>
-concept element = floating_element<T> || std::same_as<T, std::int32_t> || std::same_as<T, std::int64_t> ||
-                  std::same_as<T, std::uint8_t>;
+concept element = floating_element<T> || std::same_as<T, std::int32_t> ||
+    std::same_as<T, std::int64_t> || std::same_as<T, std::uint8_t>;
 
 template <class T>
 constexpr char const* element_name() {
-  if constexpr (std::is_same_v<T, float>) return "fp32";
-  else if constexpr (std::is_same_v<T, double>) return "fp64";
-  else if constexpr (std::is_same_v<T, bf16>) return "bf16";
-  else if constexpr (std::is_same_v<T, std::int32_t>) return "int32";
-  else if constexpr (std::is_same_v<T, std::int64_t>) return "int64";
-  else return "uint8";
+  if constexpr (std::is_same_v<T, float>)
+    return "fp32";
+  else if constexpr (std::is_same_v<T, double>)
+    return "fp64";
+  else if constexpr (std::is_same_v<T, bf16>)
+    return "bf16";
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return "int32";
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return "int64";
+  else
+    return "uint8";
 }
 
 }  // namespace dtm

@@ -1,9 +1,11 @@
 #pragma once
-// The exceptions of the library. A user's mistake throws one of these on *all* ranks that take part;
-// the text names the thing, the values and the remedy. Internal invariants are asserts, not errors.
+// The exceptions of the library. A user's mistake throws one of these on *all* ranks that take
+// part; the text names the thing, the values and the remedy. Internal invariants are asserts, not
+// errors.
 //
-// The vocabulary headers of core/ do not include this file: they only declare who is to be called when a
-// run-time check fails (core/refuse.hpp), so that <string> and <stdexcept> stay out of device code.
+// The vocabulary headers of core/ do not include this file: they only declare who is to be called
+// when a run-time check fails (core/refuse.hpp), so that <string> and <stdexcept> stay out of
+// device code.
 
 #include <stdexcept>
 #include <string>
@@ -34,7 +36,8 @@ class collective_mismatch : public error {
   using error::error;
 };
 
-/// A wait ended without its messages; the text names the absent ranks, the operation and the call site.
+/// A wait ended without its messages; the text names the absent ranks, the operation and the call
+/// site.
 class deadline_exceeded : public error {
  public:
   using error::error;

@@ -3,8 +3,8 @@
 //
 //   layout<mesh<dp, cp0, cp1>, shape<batch, tokens, tokens, c<128>>, shard<0>, shard<1>, shard<2>>
 //
-// Placements are canonical: one spelling a meaning. Two axes may shard one dimension; then the earlier axis of
-// the mesh is the major one: coordinate (i, j) holds block i * P_minor + j.
+// Placements are canonical: one spelling a meaning. Two axes may shard one dimension; then the
+// earlier axis of the mesh is the major one: coordinate (i, j) holds block i * P_minor + j.
 
 #include <cstddef>
 #include <type_traits>
@@ -33,7 +33,8 @@ struct layout {
                 "dtm layout: a placement is shard<d>, replicate or partial<sum|max>");
   static_assert((detail::names_dimension_of<Placement, Shape::rank> && ...),
                 "dtm layout: shard<d> names a dimension that the shape does not have");
-  static_assert(!((std::is_same_v<Placement, partial<sum>> || ...) && (std::is_same_v<Placement, partial<max>> || ...)),
+  static_assert(!((std::is_same_v<Placement, partial<sum>> || ...) &&
+                  (std::is_same_v<Placement, partial<max>> || ...)),
                 "dtm layout: a sum and a maximum cannot both be pending, for their order matters");
 
   using mesh_type = Mesh;
@@ -66,12 +67,15 @@ template <class Layout, class Axis, class New, class Indices>
 struct place;
 template <class Mesh, class Shape, class... P, class Axis, class New, std::size_t... I>
 struct place<layout<Mesh, Shape, P...>, Axis, New, std::index_sequence<I...>> {
-  using type = layout<Mesh, Shape, std::conditional_t<int(I) == Mesh::template index<Axis>(), New, P>...>;
+  using type =
+      layout<Mesh, Shape, std::conditional_t<int(I) == Mesh::template index<Axis>(), New, P>...>;
 };
 
 // Unchanged for an axis that the mesh does not have.
 template <class Layout, class Axis, class New>
-using place_t = typename place<Layout, Axis, New, std::make_index_sequence<std::size_t(Layout::mesh_type::rank)>>::type;
+using place_t =
+    typename place<Layout, Axis, New,
+                   std::make_index_sequence<std::size_t(Layout::mesh_type::rank)>>::type;
 template <class Layout, class Axis, class New>
 struct checked_place : checked_index<typename Layout::mesh_type, Axis> {
   using type = place_t<Layout, Axis, New>;
@@ -122,14 +126,17 @@ using with_placement_t = typename detail::checked_place<Layout, Axis, New>::type
 /// The same placement on every axis: uniform_layout_t<grid, shape<c<8>>, replicate>.
 template <class Mesh, class Shape, class Placement>
 using uniform_layout_t =
-    typename detail::uniform<Mesh, Shape, Placement, std::make_index_sequence<std::size_t(Mesh::rank)>>::type;
+    typename detail::uniform<Mesh, Shape, Placement,
+                             std::make_index_sequence<std::size_t(Mesh::rank)>>::type;
 
 /// Swap two dimensions; shards are renumbered (law L3).
 template <class Layout, int A, int B>
-using swap_layout_t = typename detail::reshape<Layout, swap_dimensions_t<typename Layout::shape_type, A, B>,
-                                               detail::renumber_swap<A, B>>::type;
+using swap_layout_t =
+    typename detail::reshape<Layout, swap_dimensions_t<typename Layout::shape_type, A, B>,
+                             detail::renumber_swap<A, B>>::type;
 
-/// The last axis in mesh order that shards a dimension, or -1: the innermost, the only one that may let go.
+/// The last axis in mesh order that shards a dimension, or -1: the innermost, the only one that
+/// may let go.
 template <class Layout>
 constexpr int innermost_axis(int dimension) {
   int found = -1;

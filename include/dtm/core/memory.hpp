@@ -1,6 +1,7 @@
 #pragma once
-// Where a tensor's bytes come from, and the account of them: current and peak bytes per process, for the memory
-// budgets (law L7). A context owns one; tensors keep a pointer to it and must not outlive their context.
+// Where a tensor's bytes come from, and the account of them: current and peak bytes per process,
+// for the memory budgets (law L7). A context owns one; tensors keep a pointer to it and must not
+// outlive their context.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,8 @@ struct memory {
   void (*release)(void* pointer, std::size_t bytes) noexcept = nullptr;
   std::int64_t current_bytes = 0;
   std::int64_t peak_bytes = 0;
-  bool fill_fresh = false;  // check level 2: a fresh buffer is NaN, so that reading before writing is seen
+  bool fill_fresh =
+      false;  // check level 2: a fresh buffer is NaN, so that reading before writing is seen
 
   void* take(std::size_t bytes) {
     if (bytes == 0) return nullptr;

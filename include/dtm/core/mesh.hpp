@@ -1,7 +1,7 @@
 #pragma once
-// A mesh is a list of named axes. Sizes are run-time values (one binary serves every mesh); sized<cp0, 2> pins
-// one at compile time and makes a different mesh type. The world rank is row-major, the last axis fastest:
-// rank = (dp * P0 + cp0) * P1 + cp1.
+// A mesh is a list of named axes. Sizes are run-time values (one binary serves every mesh);
+// sized<cp0, 2> pins one at compile time and makes a different mesh type. The world rank is
+// row-major, the last axis fastest: rank = (dp * P0 + cp0) * P1 + cp1.
 
 #include <cstddef>
 #include <type_traits>
@@ -40,7 +40,9 @@ struct mesh_axis<sized<Axis, Size>> {
 
 template <class Axis, class Mesh>
 struct not_an_axis_of {
-  static_assert(false_for<Axis, Mesh>, "dtm mesh: this mesh has no such axis; Axis and Mesh stand in the line that names not_an_axis_of");
+  static_assert(false_for<Axis, Mesh>,
+                "dtm mesh: this mesh has no such axis; Axis and Mesh stand in the line that names "
+                "not_an_axis_of");
 };
 
 template <class>
@@ -49,7 +51,9 @@ template <class Axis, int Size>
 inline constexpr bool size_is_positive<sized<Axis, Size>> = Size > 0;
 
 template <class Axis>
-concept named_axis = requires { mesh_axis<Axis>::type::name; };
+concept named_axis = requires {
+  mesh_axis<Axis>::type::name;
+};
 
 }  // namespace detail
 
@@ -57,15 +61,19 @@ template <class... Axis>
 struct mesh {
   static constexpr int rank = sizeof...(Axis);
   static_assert(rank >= 1, "dtm mesh: a mesh has at least one axis");
-  static_assert((detail::named_axis<Axis> && ...), "dtm mesh: an axis of a mesh is derived from dtm::axis");
+  static_assert((detail::named_axis<Axis> && ...),
+                "dtm mesh: an axis of a mesh is derived from dtm::axis");
 
-  static_assert((detail::size_is_positive<Axis> && ...), "dtm mesh: the size of an axis is positive");
+  static_assert((detail::size_is_positive<Axis> && ...),
+                "dtm mesh: the size of an axis is positive");
   static_assert(((detail::count_of<typename detail::mesh_axis<Axis>::type,
-                                   typename detail::mesh_axis<Axis>::type...> == 1) && ...),
+                                   typename detail::mesh_axis<Axis>::type...> == 1) &&
+                 ...),
                 "dtm mesh: an axis stands in a mesh once");
 
   template <class Wanted>
-  static constexpr bool has = detail::position_of<Wanted, typename detail::mesh_axis<Axis>::type...>() >= 0;
+  static constexpr bool has =
+      detail::position_of<Wanted, typename detail::mesh_axis<Axis>::type...>() >= 0;
 
   /// Position of an axis in mesh order; -1 for an axis that the mesh does not have.
   template <class Wanted>

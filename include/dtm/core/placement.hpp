@@ -1,6 +1,6 @@
 #pragma once
-// What one mesh axis does to a tensor: shard<d> splits dimension d into equal blocks, replicate holds the same
-// value on every coordinate, partial<op> holds a term of a pending reduction.
+// What one mesh axis does to a tensor: shard<d> splits dimension d into equal blocks, replicate
+// holds the same value on every coordinate, partial<op> holds a term of a pending reduction.
 
 #include "dtm/core/type_list.hpp"
 
@@ -56,7 +56,9 @@ inline constexpr bool is_placement<partial<max>> = true;
 
 template <class P>
 struct no_cotangent_of {
-  static_assert(false_for<P>, "dtm layout: a pending maximum has no cotangent, for it is not linear; all_reduce it first");
+  static_assert(
+      false_for<P>,
+      "dtm layout: a pending maximum has no cotangent, for it is not linear; all_reduce it first");
 };
 template <class P>
 struct cotangent_placement : no_cotangent_of<P> {

@@ -11,15 +11,15 @@ namespace dtm::detail {
 inline void refuse_uneven(char const* dimension, std::int64_t extent, char const* axes,
                           std::int64_t parts) {
   std::int64_t const next = (extent / parts + 1) * parts;
-  throw layout_error("dtm layout: dimension " + std::string(dimension) + " has extent " +
-                     std::to_string(extent) + ", which does not divide by the " + std::to_string(parts) +
-                     " shards of mesh axis " + axes + "; the next extent that fits is " +
-                     std::to_string(next) + " (pad and mask the data)");
+  throw layout_error(
+      "dtm layout: dimension " + std::string(dimension) + " has extent " + std::to_string(extent) +
+      ", which does not divide by the " + std::to_string(parts) + " shards of mesh axis " + axes +
+      "; the next extent that fits is " + std::to_string(next) + " (pad and mask the data)");
 }
 
 inline void refuse_extent(char const* dimension, std::int64_t extent) {
-  throw layout_error("dtm layout: dimension " + std::string(dimension) + " has the negative extent " +
-                     std::to_string(extent));
+  throw layout_error("dtm layout: dimension " + std::string(dimension) +
+                     " has the negative extent " + std::to_string(extent));
 }
 
 inline void refuse_local_size(char const* what, std::int64_t got, std::int64_t expected) {

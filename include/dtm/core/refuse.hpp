@@ -1,6 +1,6 @@
 #pragma once
-// Run-time checks of core/ end here. The functions are declared without <string>, so that the vocabulary stays
-// light; dtm/core/errors.hpp and dtm/core/refusals.hpp give them their words.
+// Run-time checks of core/ end here. The functions are declared without <string>, so that the
+// vocabulary stays light; dtm/core/errors.hpp and dtm/core/refusals.hpp give them their words.
 
 #include <cstdint>
 

@@ -14,10 +14,12 @@ class scratch {
  public:
   scratch() = default;
   scratch(memory& storage, std::int64_t count)
-      : storage_(&storage), count_(count),
+      : storage_(&storage),
+        count_(count),
         data_(static_cast<T*>(storage.take(std::size_t(count) * sizeof(T)))) {}
   scratch(scratch&& other) noexcept
-      : storage_(other.storage_), count_(std::exchange(other.count_, 0)),
+      : storage_(other.storage_),
+        count_(std::exchange(other.count_, 0)),
         data_(std::exchange(other.data_, nullptr)) {}
   scratch& operator=(scratch&& other) noexcept {
     std::swap(storage_, other.storage_);

@@ -1,6 +1,7 @@
 #pragma once
-// A global shape: a list of named dimensions and channel extents, and the list operations of the placement
-// algebra (replace, insert, erase, swap). Positions count from 0, as in DTensor's Shard(dim).
+// A global shape: a list of named dimensions and channel extents, and the list operations of the
+// placement algebra (replace, insert, erase, swap). Positions count from 0, as in DTensor's
+// Shard(dim).
 
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +15,9 @@ namespace dtm {
 
 template <class... D>
 struct shape {
-  static_assert((dimension<D> && ...),
-                "dtm shape: a shape holds dimensions (dtm::tokens, ...) and channel extents dtm::c<128>");
+  static_assert(
+      (dimension<D> && ...),
+      "dtm shape: a shape holds dimensions (dtm::tokens, ...) and channel extents dtm::c<128>");
   static_assert((detail::extent_is_positive<D> && ...), "dtm shape: a static extent is positive");
   static constexpr int rank = sizeof...(D);
 };
@@ -24,8 +26,9 @@ namespace detail {
 
 template <class Shape, int Position>
 struct position_outside {
-  static_assert(false_for<Shape>, "dtm shape: the shape has no such position; Shape and Position stand in the line "
-                                  "that names position_outside");
+  static_assert(false_for<Shape>,
+                "dtm shape: the shape has no such position; Shape and Position stand in the line "
+                "that names position_outside");
 };
 template <class Shape, int Position, int End = Shape::rank>
 using inside = unless<(Position >= 0 && Position < End), position_outside<Shape, Position>>;
@@ -57,7 +60,8 @@ struct erase<shape<D...>, Erased, std::index_sequence<I...>> : inside<shape<D...
 template <class Shape, int A, int B, class Indices>
 struct swap;
 template <class... D, int A, int B, std::size_t... I>
-struct swap<shape<D...>, A, B, std::index_sequence<I...>> : all_of<inside<shape<D...>, A>, inside<shape<D...>, B>> {
+struct swap<shape<D...>, A, B, std::index_sequence<I...>>
+    : all_of<inside<shape<D...>, A>, inside<shape<D...>, B>> {
   static constexpr bool legal = A >= 0 && B >= 0 && A < int(sizeof...(D)) && B < int(sizeof...(D));
   using type = shape<pick_t<std::size_t(legal ? source_of_swap(int(I), A, B) : int(I)), D...>...>;
 };
@@ -65,7 +69,8 @@ struct swap<shape<D...>, A, B, std::index_sequence<I...>> : all_of<inside<shape<
 template <class Shape, int Position, class New, class Indices>
 struct replace;
 template <class... D, int Position, class New, std::size_t... I>
-struct replace<shape<D...>, Position, New, std::index_sequence<I...>> : inside<shape<D...>, Position> {
+struct replace<shape<D...>, Position, New, std::index_sequence<I...>>
+    : inside<shape<D...>, Position> {
   using type = shape<std::conditional_t<int(I) == Position, New, D>...>;
 };
 
@@ -93,16 +98,19 @@ template <class Shape, int Position>
 using dimension_t = typename detail::dimension_at<Shape, Position>::type;
 
 template <class Shape, int Position>
-using erase_dimension_t =
-    typename detail::erase<Shape, Position, std::make_index_sequence<std::size_t(Shape::rank > 0 ? Shape::rank - 1 : 0)>>::type;
+using erase_dimension_t = typename detail::erase<
+    Shape, Position,
+    std::make_index_sequence<std::size_t(Shape::rank > 0 ? Shape::rank - 1 : 0)>>::type;
 
 template <class Shape, int Position, class New>
 using replace_dimension_t =
-    typename detail::replace<Shape, Position, New, std::make_index_sequence<std::size_t(Shape::rank)>>::type;
+    typename detail::replace<Shape, Position, New,
+                             std::make_index_sequence<std::size_t(Shape::rank)>>::type;
 
 template <class Shape, int Position, class New>
 using insert_dimension_t =
-    typename detail::insert<Shape, Position, New, std::make_index_sequence<std::size_t(Shape::rank) + 1>>::type;
+    typename detail::insert<Shape, Position, New,
+                            std::make_index_sequence<std::size_t(Shape::rank) + 1>>::type;
 
 template <class Shape, int A, int B>
 using swap_dimensions_t =

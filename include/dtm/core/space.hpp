@@ -1,6 +1,7 @@
 #pragma once
-// A space says what a module is made of: element type, mesh and device. It also says what role a parameter plays, so
-// that one module template gives the parameter tree, the tree of pending gradients and the tree of complete ones:
+// A space says what a module is made of: element type, mesh and device. It also says what role a
+// parameter plays, so that one module template gives the parameter tree, the tree of pending
+// gradients and the tree of complete ones:
 //
 //   space<float, grid>                       weights: T, replicated
 //   pending_gradients<space<float, grid>>    gradients in backward: accumulate_t, partial on every axis (law L6)
@@ -14,7 +15,8 @@ namespace dtm {
 template <class T, class Mesh, class Device = host>
 struct space {
   static_assert(floating_element<T>, "dtm space: parameters are float, double or dtm::bf16");
-  static_assert(Mesh::rank == 3, "dtm space: the modules need a mesh of three axes: data parallel, rows, columns");
+  static_assert(Mesh::rank == 3,
+                "dtm space: the modules need a mesh of three axes: data parallel, rows, columns");
   using element = T;
   using mesh_type = Mesh;
   using device = Device;
@@ -30,7 +32,8 @@ struct accumulated_space {
   using mesh_type = typename Space::mesh_type;
   using device = typename Space::device;
   template <class... D>
-  using parameter = tensor<accumulate_t<element>, uniform_layout_t<mesh_type, shape<D...>, Placement>, device>;
+  using parameter =
+      tensor<accumulate_t<element>, uniform_layout_t<mesh_type, shape<D...>, Placement>, device>;
 };
 
 }  // namespace detail
@@ -52,7 +55,8 @@ struct optimiser_state : detail::accumulated_space<Space, replicate> {
 template <class Module>
 using gradients_of_t = typename Module::template in<pending_gradients<typename Module::space_type>>;
 template <class Module>
-using complete_gradients_of_t = typename Module::template in<complete_gradients<typename Module::space_type>>;
+using complete_gradients_of_t =
+    typename Module::template in<complete_gradients<typename Module::space_type>>;
 template <class Module>
 using state_of_t = typename Module::template in<optimiser_state<typename Module::space_type>>;
 
@@ -71,21 +75,23 @@ using column_axis = axis_of_t<Space, 2>;
 template <class Space, class... Channels>
 using pair_tensor =
     tensor<typename Space::element,
-           layout<typename Space::mesh_type, shape<batch, tokens, tokens, Channels...>, shard<0>, shard<1>, shard<2>>,
+           layout<typename Space::mesh_type, shape<batch, tokens, tokens, Channels...>, shard<0>,
+                  shard<1>, shard<2>>,
            typename Space::device>;
 
 /// s [batch, tokens, channels]: tokens over cp0, the same on every cp1.
 template <class Space, class... Channels>
-using single_tensor =
-    tensor<typename Space::element,
-           layout<typename Space::mesh_type, shape<batch, tokens, Channels...>, shard<0>, shard<1>, replicate>,
-           typename Space::device>;
+using single_tensor = tensor<typename Space::element,
+                             layout<typename Space::mesh_type, shape<batch, tokens, Channels...>,
+                                    shard<0>, shard<1>, replicate>,
+                             typename Space::device>;
 
 /// s in column form: tokens over cp1, the same on every cp0.
 template <class Space, class... Channels>
 using single_column_tensor =
     tensor<typename Space::element,
-           layout<typename Space::mesh_type, shape<batch, tokens, Channels...>, shard<0>, replicate, shard<1>>,
+           layout<typename Space::mesh_type, shape<batch, tokens, Channels...>, shard<0>, replicate,
+                  shard<1>>,
            typename Space::device>;
 
 }  // namespace dtm

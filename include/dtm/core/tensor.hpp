@@ -1,11 +1,12 @@
 #pragma once
-// tensor<element, layout, device>: this rank's tile of a global tensor. The type is the whole truth about the
-// layout; there is no conversion between layouts except a named collective or a named local slice (laws L1, L4).
+// tensor<element, layout, device>: this rank's tile of a global tensor. The type is the whole
+// truth about the layout; there is no conversion between layouts except a named collective or a
+// named local slice (laws L1, L4).
 //
 //   tensor<float, pair<128>> z(ctx, extents{bind<batch>(1), bind<tokens>(384)});
 //
-// Tensors move; a copy is asked for by name (clone). `to_local` hands the tile to a kernel, `from_local` takes one
-// back with the layout that is claimed for it (law L15).
+// Tensors move; a copy is asked for by name (clone). `to_local` hands the tile to a kernel,
+// `from_local` takes one back with the layout that is claimed for it (law L15).
 
 #include <cstddef>
 #include <cstdint>
@@ -25,14 +26,16 @@ namespace detail {
 template <class Dimension>
 struct extent_is_bound {
   static_assert(false_for<Dimension>,
-                "dtm tensor: a run-time dimension of the shape has no extent; add bind<Dimension>(n); Dimension "
+                "dtm tensor: a run-time dimension of the shape has no extent; add "
+                "bind<Dimension>(n); Dimension "
                 "stands in the line that names extent_is_bound");
 };
 
 template <class Mesh, class Expected>
 struct mesh_is {
   static_assert(false_for<Mesh, Expected>,
-                "dtm tensor: the context has another mesh than the tensor; both stand in the line that names mesh_is");
+                "dtm tensor: the context has another mesh than the tensor; both stand in the line "
+                "that names mesh_is");
 };
 
 template <class Dimension, class... D>
@@ -50,7 +53,8 @@ struct bind_shape;
 template <class... S>
 struct bind_shape<shape<S...>> {
   template <class Bound>
-  using check = all_of<unless<!run_time_dimension<S> || Bound::template has<S>, extent_is_bound<S>>...>;
+  using check =
+      all_of<unless<!run_time_dimension<S> || Bound::template has<S>, extent_is_bound<S>>...>;
   template <class... D>
   static constexpr global_extents<int(sizeof...(S))> from(extents<D...> const& bound) {
     return {{bound_extent<S>(bound)...}};
@@ -70,9 +74,11 @@ struct bind_shape<shape<>> {
 
 template <class T, class Layout, class Device = host>
 class tensor
-    : detail::static_layout_check<Layout, std::make_integer_sequence<int, Layout::mesh_type::rank>> {
-  static_assert(element<T>, "dtm tensor: the element type is float, double, dtm::bf16, std::int32_t, "
-                            "std::int64_t or std::uint8_t");
+    : detail::static_layout_check<Layout,
+                                  std::make_integer_sequence<int, Layout::mesh_type::rank>> {
+  static_assert(element<T>,
+                "dtm tensor: the element type is float, double, dtm::bf16, std::int32_t, "
+                "std::int64_t or std::uint8_t");
 
  public:
   using element_type = T;
@@ -82,7 +88,8 @@ class tensor
   using device_type = Device;
   static constexpr int rank = Layout::rank;
 
-  /// A tile with unspecified content. Throws layout_error where an extent does not divide by its mesh axes.
+  /// A tile with unspecified content. Throws layout_error where an extent does not divide by its
+  /// mesh axes.
   template <class Where, class... D>
   tensor(Where const& context, extents<D...> const& bound)
       : tensor(context, detail::bind_shape<shape_type>::from(bound)) {
@@ -99,7 +106,9 @@ class tensor
   }
 
   tensor(tensor&& other) noexcept
-      : site_(other.site_), global_(other.global_), size_(std::exchange(other.size_, 0)),
+      : site_(other.site_),
+        global_(other.global_),
+        size_(std::exchange(other.size_, 0)),
         data_(std::exchange(other.data_, nullptr)) {}
   tensor& operator=(tensor&& other) noexcept {
     if (this == &other) return *this;
@@ -138,15 +147,17 @@ class tensor
   view<T, rank> to_local() { return show(data_); }
   view<T const, rank> to_local() const { return show(static_cast<T const*>(data_)); }
 
-  /// The same tile under another shape of equal order in memory (split or merge of channels): for local operations
-  /// that compute the new layout.
+  /// The same tile under another shape of equal order in memory (split or merge of channels): for
+  /// local operations that compute the new layout.
   template <class To>
   To relabel(global_extents<To::rank> const& global) && {
-    static_assert(std::is_same_v<typename To::element_type, T> && std::is_same_v<typename To::mesh_type, mesh_type>);
+    static_assert(std::is_same_v<typename To::element_type, T> &&
+                  std::is_same_v<typename To::mesh_type, mesh_type>);
     To result;
     result.site_ = site_;
     result.global_ = checked_extents<typename To::layout_type>(global, site_.sizes);
-    if (result.tile().size() != size_) detail::refuse_local_size("relabel", size_, result.tile().size());
+    if (result.tile().size() != size_)
+      detail::refuse_local_size("relabel", size_, result.tile().size());
     result.size_ = std::exchange(size_, 0);
     result.data_ = std::exchange(data_, nullptr);
     return result;
@@ -219,13 +230,15 @@ using with_layout_t = tensor<typename Tensor::element_type, Layout, typename Ten
 template <class Tensor, class T>
 using with_element_t = tensor<T, typename Tensor::layout_type, typename Tensor::device_type>;
 
-/// Takes a local block back as a tile (law L15). Throws layout_error unless the block has the size of the tile. With a
-/// context the claimed layout is verified between the ranks at check levels 2 and 3 (comm/verify_layout.hpp).
+/// Takes a local block back as a tile (law L15). Throws layout_error unless the block has the size
+/// of the tile. With a context the claimed layout is verified between the ranks at check levels 2
+/// and 3 (comm/verify_layout.hpp).
 template <class Layout, class Where, class T, class Device = host>
 tensor<T, Layout, Device> from_local(Where& context, T const* local, std::int64_t count,
                                      global_extents<Layout::rank> const& global) {
   tensor<T, Layout, Device> result(context, global);
-  if constexpr (requires { verify_claim(context, result, count); }) verify_claim(context, result, count);
+  if constexpr (requires { verify_claim(context, result, count); })
+    verify_claim(context, result, count);
   if (count != result.size()) detail::refuse_local_size("from_local", count, result.size());
   for (std::int64_t i = 0; i < count; ++i) result.data()[i] = local[i];
   if constexpr (requires { verify_replicas(context, result); }) verify_replicas(context, result);

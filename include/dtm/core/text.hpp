@@ -1,6 +1,7 @@
 #pragma once
-// A string literal as a template argument: the letter of a dimension, the name of an axis, the formula of a
-// contraction. Only for values that people read or the compiler parses; identities are types (dims.hpp).
+// A string literal as a template argument: the letter of a dimension, the name of an axis, the
+// formula of a contraction. Only for values that people read or the compiler parses; identities
+// are types (dims.hpp).
 
 #include <cstddef>
 

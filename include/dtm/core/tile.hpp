@@ -1,6 +1,7 @@
 #pragma once
-// Which part of a global tensor a rank holds: run-time extents, and the one place where shards are checked to be
-// even (law L8). Nothing here communicates: every rank can compute every other rank's tile.
+// Which part of a global tensor a rank holds: run-time extents, and the one place where shards are
+// checked to be even (law L8). Nothing here communicates: every rank can compute every other
+// rank's tile.
 
 #include <cstdint>
 #include <type_traits>
@@ -47,7 +48,8 @@ namespace detail {
 template <class Extent, class Axis, int Size>
 struct shard_is_even {
   static_assert(false_for<Extent, Axis>,
-                "dtm layout: the extent does not divide by the mesh axis that shards it; Extent, Axis and Size "
+                "dtm layout: the extent does not divide by the mesh axis that shards it; Extent, "
+                "Axis and Size "
                 "stand in the line that names shard_is_even");
 };
 
@@ -56,7 +58,10 @@ struct static_axis_check
     : unless<dimension_t<typename Layout::shape_type, Dimension>::static_extent <= 0 ||
                  Layout::mesh_type::static_size(Axis) <= 0 ||
                  dimension_t<typename Layout::shape_type, Dimension>::static_extent %
-                         (Layout::mesh_type::static_size(Axis) > 0 ? Layout::mesh_type::static_size(Axis) : 1) == 0,
+                         (Layout::mesh_type::static_size(Axis) > 0
+                              ? Layout::mesh_type::static_size(Axis)
+                              : 1) ==
+                     0,
              shard_is_even<dimension_t<typename Layout::shape_type, Dimension>,
                            typename Layout::mesh_type::template axis_at<Axis>,
                            Layout::mesh_type::static_size(Axis)>> {};
@@ -66,7 +71,8 @@ struct static_axis_check<Layout, Axis, -1> {};
 template <class Layout, class Indices>
 struct static_layout_check;
 template <class Layout, int... Axis>
-struct static_layout_check<Layout, std::integer_sequence<int, Axis...>> : static_axis_check<Layout, Axis>... {};
+struct static_layout_check<Layout, std::integer_sequence<int, Axis...>>
+    : static_axis_check<Layout, Axis>... {};
 
 /// Number of blocks a dimension is split into.
 template <class Layout>
@@ -88,8 +94,10 @@ constexpr std::int64_t block_of(int dimension, int const* sizes, int const* coor
 
 template <class D>
 constexpr char const* dimension_name() {
-  if constexpr (requires { D::letter; }) return D::letter.characters;
-  else return "channels";
+  if constexpr (requires { D::letter; })
+    return D::letter.characters;
+  else
+    return "channels";
 }
 
 template <class Layout, int D>
@@ -100,7 +108,7 @@ constexpr std::int64_t parts_at(int const* sizes) {
 /// Channels that share planes<C>: the extent is rounded up to the number of parts.
 template <class Dimension>
 constexpr std::int64_t settle_extent(std::int64_t wanted, std::int64_t parts) {
-  if constexpr (plane_channels<Dimension> > 0) {
+  if constexpr (plane_channels < Dimension >> 0) {
     return (plane_channels<Dimension> + parts - 1) / parts * parts;
   } else if constexpr (Dimension::static_extent > 0) {
     return Dimension::static_extent;
@@ -129,15 +137,18 @@ void check_even(std::int64_t extent, int const* sizes) {
 
 }  // namespace detail
 
-/// Extents with channels, pinned dimensions and planes filled in, each checked to divide by the mesh.
+/// Extents with channels, pinned dimensions and planes filled in, each checked to divide by the
+/// mesh.
 template <class Layout>
-global_extents<Layout::rank> checked_extents(global_extents<Layout::rank> wanted, int const* sizes) {
+global_extents<Layout::rank> checked_extents(global_extents<Layout::rank> wanted,
+                                             int const* sizes) {
   [&]<int... D>(std::integer_sequence<int, D...>) {
     ((wanted[D] = detail::settle_extent<dimension_t<typename Layout::shape_type, D>>(
           wanted[D], detail::parts_of<Layout>(D, sizes))),
      ...);
     (detail::check_even<Layout, D>(wanted[D], sizes), ...);
-  }(std::make_integer_sequence<int, Layout::rank>{});
+  }
+  (std::make_integer_sequence<int, Layout::rank>{});
   return wanted;
 }
 

@@ -41,8 +41,9 @@ inline constexpr int count_of = (0 + ... + int(std::is_same_v<Wanted, T>));
 template <class...>
 inline constexpr bool false_for = false;
 
-/// Checks are base classes: instantiating a class whose base is `unless<ok, Error>` instantiates Error, and with it
-/// its static_assert, only when the check fails. (A check inside a constexpr function draws a second error.)
+/// Checks are base classes: instantiating a class whose base is `unless<ok, Error>` instantiates
+/// Error, and with it its static_assert, only when the check fails. (A check inside a constexpr
+/// function draws a second error.)
 template <class Error>
 struct passed {};
 template <bool Ok, class Error>
@@ -71,7 +72,8 @@ inline constexpr bool holds<all_of<Check...>> = (holds<Check> && ...);
 template <class... Check>
 struct first_error : passed<void> {};
 template <class First, class... Rest>
-struct first_error<First, Rest...> : std::conditional_t<holds<First>, first_error<Rest...>, First> {};
+struct first_error<First, Rest...> : std::conditional_t<holds<First>, first_error<Rest...>, First> {
+};
 template <class... Check>
 inline constexpr bool holds<first_error<Check...>> = (holds<Check> && ...);
 

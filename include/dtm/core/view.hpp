@@ -1,5 +1,6 @@
 #pragma once
-// A borrowed, contiguous, row-major block of memory with run-time extents: what a tensor shows of its tile.
+// A borrowed, contiguous, row-major block of memory with run-time extents: what a tensor shows of
+// its tile.
 
 #include <cstddef>
 #include <cstdint>

@@ -1,13 +1,14 @@
 #pragma once
-// Parameters of a module in a safetensors file, by the serial module's names (law L14): what a serial program saved loads
-// here, and the other way round.
+// Parameters of a module in a safetensors file, by the serial module's names (law L14): what a
+// serial program saved loads here, and the other way round.
 //
 //   dtm::io::save_state(world, module, "model.safetensors");
 //   dtm::io::load_state(world, module, "model.safetensors");
 //
-// Both are collective. Saving: rank 0 writes, crash-safe. Loading: every rank reads, all must see the same content, the set of
-// names and shapes must be the module's, and types must widen without loss (fp32 and bf16 files load into fp64). A
-// fault on one rank is the same exception on all; parameters are only touched when everything fits.
+// Both are collective. Saving: rank 0 writes, crash-safe. Loading: every rank reads, all must see
+// the same content, the set of names and shapes must be the module's, and types must widen without
+// loss (fp32 and bf16 files load into fp64). A fault on one rank is the same exception on all;
+// parameters are only touched when everything fits.
 
 #include <algorithm>
 #include <cstdint>
@@ -24,17 +25,20 @@
 
 namespace dtm::io {
 
-/// Names, shapes and values of a module's parameters in registration order; borrows the module's memory.
+/// Names, shapes and values of a module's parameters in registration order; borrows the module's
+/// memory.
 template <class Module>
 std::vector<tensor_to_write> state_dict(Module const& module) {
   std::vector<tensor_to_write> state;
   for (auto const& view : named_parameters(module))
-    state.push_back(to_write(view.name, view.extents, std::span(view.data, std::size_t(view.count))));
+    state.push_back(
+        to_write(view.name, view.extents, std::span(view.data, std::size_t(view.count))));
   return state;
 }
 
 template <class Module>
-void save_state(comm::world& world, Module const& module, std::string const& path, metadata_to_write metadata = {}) {
+void save_state(comm::world& world, Module const& module, std::string const& path,
+                metadata_to_write metadata = {}) {
   comm::agree(world, [&] {
     if (world.rank() == 0) write_safetensors(path, state_dict(module), metadata);
   });
@@ -54,7 +58,8 @@ void load_state(comm::world& world, Module& module, std::string const& path) {
     for (auto const& view : views) read.push_back(file.template read_as<T>(view.name));
     return read;
   });
-  for (std::size_t p = 0; p < views.size(); ++p) std::copy(values[p].begin(), values[p].end(), views[p].data);
+  for (std::size_t p = 0; p < views.size(); ++p)
+    std::copy(values[p].begin(), values[p].end(), views[p].data);
 }
 
 }  // namespace dtm::io

@@ -1,6 +1,6 @@
 #pragma once
-// Kernels of the distogram loss. All arithmetic in A = accumulate_t<T>; sums over pairs go row by row, then over rows, so
-// that their order is fixed and their error small.
+// Kernels of the distogram loss. All arithmetic in A = accumulate_t<T>; sums over pairs go row by
+// row, then over rows, so that their order is fixed and their error small.
 
 #include <cmath>
 #include <cstdint>
@@ -21,7 +21,8 @@ DTM_HD inline A log_sum_exp(T const* x, std::int64_t count) {
   return largest + log(total);
 }
 
-/// The effective target of a pair: the k-th conformer, or all of them summed and divided by max(1, sum).
+/// The effective target of a pair: the k-th conformer, or all of them summed and divided by max(1,
+/// sum).
 template <class T>
 struct distogram_target {
   T const* target;  // [pair, conformers, bins]
@@ -32,20 +33,24 @@ struct distogram_target {
     using A = accumulate_t<T>;
     if (!aggregate) return A(1);
     A total = A(0);
-    for (std::int64_t i = 0; i < conformers * bins; ++i) total += A(target[pair * conformers * bins + i]);
+    for (std::int64_t i = 0; i < conformers * bins; ++i)
+      total += A(target[pair * conformers * bins + i]);
     return A(1) / (total > A(1) ? total : A(1));
   }
-  DTM_HD accumulate_t<T> at(std::int64_t pair, std::int64_t k, std::int64_t bin, accumulate_t<T> weight) const {
+  DTM_HD accumulate_t<T> at(std::int64_t pair, std::int64_t k, std::int64_t bin,
+                            accumulate_t<T> weight) const {
     using A = accumulate_t<T>;
     T const* const first = target + pair * conformers * bins + bin;
     if (!aggregate) return A(first[k * bins]);
     A total = A(0);
-    for (std::int64_t conformer = 0; conformer < conformers; ++conformer) total += A(first[conformer * bins]);
+    for (std::int64_t conformer = 0; conformer < conformers; ++conformer)
+      total += A(first[conformer * bins]);
     return total * weight;
   }
 };
 
-/// One row of pairs (b, i): terms[0] = sum_j M, terms[1 + k D + d] = sum_j M * cross entropy of conformer k and distogram d.
+/// One row of pairs (b, i): terms[0] = sum_j M, terms[1 + k D + d] = sum_j M * cross entropy of
+/// conformer k and distogram d.
 template <class T>
 struct distogram_row_terms {
   T const* pred;  // [pair, distograms, bins]
@@ -82,7 +87,8 @@ struct distogram_row_terms {
   }
 };
 
-/// dpred of one pair: M sum_k w[b, k, d] (softmax(pred) sum_bins P - P), w given per (b, k) with the attaining d.
+/// dpred of one pair: M sum_k w[b, k, d] (softmax(pred) sum_bins P - P), w given per (b, k) with
+/// the attaining d.
 template <class T>
 struct distogram_loss_backward {
   T const* pred;
@@ -90,14 +96,15 @@ struct distogram_loss_backward {
   T const* row_mask;
   T const* column_mask;
   std::int64_t rows, columns, first_row, first_column, distograms, effective_conformers;
-  accumulate_t<T> const* weight;     // [batch, effective_conformers]
-  std::int64_t const* attaining;     // [batch, effective_conformers]
+  accumulate_t<T> const* weight;  // [batch, effective_conformers]
+  std::int64_t const* attaining;  // [batch, effective_conformers]
   T* dpred;
 
   DTM_HD void operator()(std::int64_t pair) const {
     using A = accumulate_t<T>;
     using std::exp;
-    std::int64_t const j = pair % columns, row = pair / columns, b = row / rows, i = row % rows, bins = target.bins;
+    std::int64_t const j = pair % columns, row = pair / columns, b = row / rows, i = row % rows,
+                       bins = target.bins;
     bool const diagonal = first_row + i == first_column + j;
     A const mask = diagonal ? A(0) : A(row_mask[row]) * A(column_mask[b * columns + j]);
     A const scale = target.weight(pair);

@@ -1,7 +1,7 @@
 #pragma once
-// Element-wise kernels: function objects over an index, plain data members are the arguments. Arithmetic is in the
-// accumulation type A; T is storage. No standard containers, no device headers (the math functions are found by
-// overload).
+// Element-wise kernels: function objects over an index, plain data members are the arguments.
+// Arithmetic is in the accumulation type A; T is storage. No standard containers, no device
+// headers (the math functions are found by overload).
 
 #include <cmath>
 #include <cstdint>
@@ -38,7 +38,9 @@ template <class T>
 struct add {
   T const* x;
   T* y;
-  DTM_HD void operator()(std::int64_t i) const { y[i] = T(accumulate_t<T>(y[i]) + accumulate_t<T>(x[i])); }
+  DTM_HD void operator()(std::int64_t i) const {
+    y[i] = T(accumulate_t<T>(y[i]) + accumulate_t<T>(x[i]));
+  }
 };
 
 /// y *= factor
@@ -72,7 +74,8 @@ struct gate {
   }
 };
 
-/// y = x * sigmoid(g): dx = dy * sigmoid(g), dg = dy * y * (1 - sigmoid(g)). dx may be dy's storage.
+/// y = x * sigmoid(g): dx = dy * sigmoid(g), dg = dy * y * (1 - sigmoid(g)). dx may be dy's
+/// storage.
 template <class T>
 struct gate_backward {
   T const* dy;
@@ -149,7 +152,8 @@ struct swiglu_backward {
   }
 };
 
-/// Copy with permuted dimensions: y is contiguous with `extent`; stride[d] is x's stride of y's dimension d.
+/// Copy with permuted dimensions: y is contiguous with `extent`; stride[d] is x's stride of y's
+/// dimension d.
 template <class T, int Rank>
 struct permute {
   T const* x;
@@ -176,8 +180,10 @@ struct outer_sum {
   DTM_HD void operator()(std::int64_t index) const {
     using A = accumulate_t<T>;
     std::int64_t const ch = index % channels, j = index / channels % columns,
-                       i = index / (channels * columns) % rows, b = index / (channels * columns * rows);
-    z[index] = T(A(row[(b * rows + i) * channels + ch]) + A(column[(b * columns + j) * channels + ch]));
+                       i = index / (channels * columns) % rows,
+                       b = index / (channels * columns * rows);
+    z[index] =
+        T(A(row[(b * rows + i) * channels + ch]) + A(column[(b * columns + j) * channels + ch]));
   }
 };
 
@@ -190,7 +196,8 @@ struct outer_product {
   T* z;
   DTM_HD void operator()(std::int64_t index) const {
     using A = accumulate_t<T>;
-    std::int64_t const j = index % columns, i = index / columns % rows, b = index / (columns * rows);
+    std::int64_t const j = index % columns, i = index / columns % rows,
+                       b = index / (columns * rows);
     z[index] = T(A(row[b * rows + i]) * A(column[b * columns + j]));
   }
 };

@@ -1,6 +1,7 @@
 #pragma once
-// Kernels of the relative position encoder: which four columns of the weight a pair of tokens adds up, the sum of them, and
-// its adjoint. Feature order: asym_id, residue_index, entity_id, token_index, sym_id, cyclic_period.
+// Kernels of the relative position encoder: which four columns of the weight a pair of tokens adds
+// up, the sum of them, and its adjoint. Feature order: asym_id, residue_index, entity_id,
+// token_index, sym_id, cyclic_period.
 
 #include <cmath>
 #include <cstdint>
@@ -38,9 +39,11 @@ struct relative_position_columns {
     bool const without_chain = fix_sym_check ? !same_entity : same_chain;
     std::int32_t* const out = selected + pair * 4;
     out[0] = std::int32_t(same_chain ? clamped(distance, r_max) : 2 * r_max + 1);
-    out[1] = std::int32_t(block + (same_chain && same_residue ? clamped(x[3] - y[3], r_max) : 2 * r_max + 1));
+    out[1] = std::int32_t(
+        block + (same_chain && same_residue ? clamped(x[3] - y[3], r_max) : 2 * r_max + 1));
     out[2] = same_entity ? std::int32_t(2 * block) : -1;
-    out[3] = std::int32_t(2 * block + 1 + (without_chain ? 2 * s_max + 1 : clamped(x[4] - y[4], s_max)));
+    out[3] =
+        std::int32_t(2 * block + 1 + (without_chain ? 2 * s_max + 1 : clamped(x[4] - y[4], s_max)));
   }
 };
 
@@ -61,7 +64,8 @@ struct add_selected_columns {
   }
 };
 
-/// gradient[ch, column] += dz[pair, ch] for every selected column, in pair order: one index a channel, no races.
+/// gradient[ch, column] += dz[pair, ch] for every selected column, in pair order: one index a
+/// channel, no races.
 template <class T>
 struct scatter_selected_columns {
   std::int32_t const* selected;

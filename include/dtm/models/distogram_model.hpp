@@ -3,11 +3,13 @@
 //
 //   s = res_type_encoding(res_type)
 //   z = initial_pair(s) + rel_pos(features)
-//   depth times:  z += tri_mul_out(z, M);  z += tri_mul_in(z, M);  z += transition_z(z)          M[i,j] = m_i m_j
+//   depth times:  z += tri_mul_out(z, M);  z += tri_mul_in(z, M);  z += transition_z(z)
 //   logits = distogram_module(z);  loss = distogram_loss(logits, target, disto_mask)
+//   with M[i,j] = m_i m_j of the token mask
 //
-// Modules and names are Boltz-2's; dropout is off. Depth is a run-time value, channels are compile-time. Per rank the
-// model keeps 9 pair tiles a block (3 + 3 + ... see each contract) and O(N/cp0) of singles.
+// Modules and names are Boltz-2's; dropout is off. Depth is a run-time value, channels are
+// compile-time. Per rank the model keeps 9 pair tiles a block (4 + 4 + 1, see each contract) and
+// O(N/cp0) of singles.
 
 #include <utility>
 #include <vector>
@@ -32,7 +34,8 @@ struct distogram_block : module_base<Space> {
   using out_type = triangle_multiplication<outgoing, Space, C, Schedule>;
   using in_type = triangle_multiplication<incoming, Space, C, Schedule>;
   using transition_type = transition<Space, C, 4 * C>;
-  BOOST_HANA_DEFINE_STRUCT(self, (out_type, tri_mul_out), (in_type, tri_mul_in), (transition_type, transition_z));
+  BOOST_HANA_DEFINE_STRUCT(self, (out_type, tri_mul_out), (in_type, tri_mul_in),
+                           (transition_type, transition_z));
 
   template <class Context>
   explicit distogram_block(Context& ctx) : tri_mul_out(ctx), tri_mul_in(ctx), transition_z(ctx) {}
@@ -41,7 +44,9 @@ struct distogram_block : module_base<Space> {
     typename out_type::kept tri_mul_out;
     typename in_type::kept tri_mul_in;
     typename transition_type::kept transition_z;
-    std::int64_t bytes() const { return tri_mul_out.bytes() + tri_mul_in.bytes() + transition_z.bytes(); }
+    std::int64_t bytes() const {
+      return tri_mul_out.bytes() + tri_mul_in.bytes() + transition_z.bytes();
+    }
   };
   struct result {
     Z y;
@@ -58,14 +63,20 @@ struct distogram_block : module_base<Space> {
     second.y.release();
     auto third = transition_z.forward(ctx, z);
     add_into(ctx, third.y, z);
-    return {std::move(z), {std::move(first.saved), std::move(second.saved), std::move(third.saved)}};
+    return {std::move(z),
+            {std::move(first.saved), std::move(second.saved), std::move(third.saved)}};
   }
 
   template <class Context>
   Z backward(Context& ctx, kept saved, Z dz, gradients_of_t<self>& gradients) const {
-    add_into(ctx, transition_z.backward(ctx, std::move(saved.transition_z), dz, gradients.transition_z), dz);
-    add_into(ctx, tri_mul_in.backward(ctx, std::move(saved.tri_mul_in), dz, gradients.tri_mul_in), dz);
-    add_into(ctx, tri_mul_out.backward(ctx, std::move(saved.tri_mul_out), dz, gradients.tri_mul_out), dz);
+    add_into(ctx,
+             transition_z.backward(ctx, std::move(saved.transition_z), dz, gradients.transition_z),
+             dz);
+    add_into(ctx, tri_mul_in.backward(ctx, std::move(saved.tri_mul_in), dz, gradients.tri_mul_in),
+             dz);
+    add_into(ctx,
+             tri_mul_out.backward(ctx, std::move(saved.tri_mul_out), dz, gradients.tri_mul_out),
+             dz);
     return dz;
   }
 };
@@ -83,21 +94,26 @@ struct distogram_model : module_base<Space> {
   using head_type = dtm::distogram_module<Space, C, Bins, 1>;
   using loss_type = distogram_loss<Space, Bins, 1>;
   using encoding_type = linear_parameters<Space, Classes, Cs>;
-  BOOST_HANA_DEFINE_STRUCT(self, (encoding_type, res_type_encoding), (pair_type, pair), (rel_pos_type, rel_pos),
-                           (blocks_type, layers), (head_type, distogram_module));
+  BOOST_HANA_DEFINE_STRUCT(self, (encoding_type, res_type_encoding), (pair_type, pair),
+                           (rel_pos_type, rel_pos), (blocks_type, layers),
+                           (head_type, distogram_module));
 
   template <class Context>
   distogram_model(Context& ctx, int depth)
-      : res_type_encoding(ctx), pair(ctx), rel_pos(ctx), layers(ctx, depth), distogram_module(ctx) {}
+      : res_type_encoding(ctx),
+        pair(ctx),
+        rel_pos(ctx),
+        layers(ctx, depth),
+        distogram_module(ctx) {}
   int configuration() const { return layers.size(); }
 
   /// One rank's share of the input; all in row form but the target.
   struct batch_type {
-    single_tensor<Space, c<Classes>> res_type;    // [B, N, 33] one-hot
-    typename rel_pos_type::Features features;     // [B, N, 6]
-    single_tensor<Space> token_mask;              // [B, N]
-    single_tensor<Space> disto_mask;              // [B, N]
-    typename loss_type::Target target;            // [B, N, N, conformers, bins]
+    single_tensor<Space, c<Classes>> res_type;  // [B, N, 33] one-hot
+    typename rel_pos_type::Features features;   // [B, N, 6]
+    single_tensor<Space> token_mask;            // [B, N]
+    single_tensor<Space> disto_mask;            // [B, N]
+    typename loss_type::Target target;          // [B, N, N, conformers, bins]
   };
 
   struct kept {
@@ -122,7 +138,8 @@ struct distogram_model : module_base<Space> {
     add_into(ctx, relative.y, z);
     relative.y.release();
     auto const mask = outer_product(
-        ctx, batch.token_mask, apply<transpose<row_axis<Space>, column_axis<Space>>>(ctx, batch.token_mask, "mask"));
+        ctx, batch.token_mask,
+        apply<transpose<row_axis<Space>, column_axis<Space>>>(ctx, batch.token_mask, "mask"));
     std::vector<typename block_type::kept> blocks;
     for (int i = 0; i < layers.size(); ++i) {
       auto block = layers[i].forward(ctx, std::move(z), mask);
@@ -134,19 +151,20 @@ struct distogram_model : module_base<Space> {
     return {std::move(loss.loss),
             std::move(loss.batch_loss),
             std::move(head.y),
-            {std::move(first.saved), std::move(relative.saved), std::move(blocks), std::move(head.saved),
-             std::move(loss.saved)}};
+            {std::move(first.saved), std::move(relative.saved), std::move(blocks),
+             std::move(head.saved), std::move(loss.saved)}};
   }
 
   /// Adds every parameter gradient. d_loss is complete: the same number on every rank.
   template <class Context>
-  void backward(Context& ctx, kept saved, batch_type const& batch, typename loss_type::Loss const& d_loss,
-                gradients_of_t<self>& gradients) const {
+  void backward(Context& ctx, kept saved, batch_type const& batch,
+                typename loss_type::Loss const& d_loss, gradients_of_t<self>& gradients) const {
     auto dz = distogram_module.backward(ctx, std::move(saved.head),
                                         loss_type{}.backward(ctx, std::move(saved.loss), d_loss),
                                         gradients.distogram_module);
     for (int i = layers.size(); i-- > 0;)
-      dz = layers[i].backward(ctx, std::move(saved.layers[std::size_t(i)]), std::move(dz), gradients.layers[i]);
+      dz = layers[i].backward(ctx, std::move(saved.layers[std::size_t(i)]), std::move(dz),
+                              gradients.layers[i]);
     rel_pos.backward(ctx, std::move(saved.rel_pos), dz, gradients.rel_pos);
     auto const ds = pair.backward(ctx, std::move(saved.pair), dz, gradients.pair);
     add_weight_gradient(ctx, ds, batch.res_type, gradients.res_type_encoding.weight);

@@ -3,9 +3,9 @@
 //
 //   logits = (z + z^T) W^T + b, the last dimension split as (Distograms, Bins), bins fastest
 //
-// z, logits pair-placed. z^T goes to the rank that holds the mirrored tile: one transposition of the tile forward, one of
-// the same size backward. Saves z + z^T. Parameter gradients add, dz is assigned.
-// Source: Boltz-2 model/modules/trunkv2.py (DistogramModule).
+// z, logits pair-placed. z^T goes to the rank that holds the mirrored tile: one transposition of
+// the tile forward, one of the same size backward. Saves z + z^T. Parameter gradients add, dz is
+// assigned. Source: Boltz-2 model/modules/trunkv2.py (DistogramModule).
 
 #include <utility>
 
@@ -74,11 +74,13 @@ struct distogram_module : module_base<Space> {
   }
 
   template <class Context>
-  Z backward(Context& ctx, kept saved, Logits const& d_logits, gradients_of_t<self>& gradients) const {
+  Z backward(Context& ctx, kept saved, Logits const& d_logits,
+             gradients_of_t<self>& gradients) const {
     auto const flat = merge_last(ctx, d_logits.clone());
     add_weight_gradient(ctx, flat, saved.symmetric, gradients.distogram.weight);
     add_bias_gradient(ctx, flat, gradients.distogram.bias);
-    return plus_transposed(ctx, linear_backward_input(ctx, flat, distogram.weight), "dz_transposed");
+    return plus_transposed(ctx, linear_backward_input(ctx, flat, distogram.weight),
+                           "dz_transposed");
   }
   template <class Context, class Kept, class Got, class Gradients>
   Z backward(Context&, Kept&&, Got const&, Gradients&) const {

@@ -3,10 +3,11 @@
 //
 //   z[i,j] = W1 s[i] + W2 s[j]
 //
-// s [batch, tokens, Cs] in row form (the same on every cp1); z pair-placed. Forward: the column projection is
-// transposed from row to column form, B N Cz / (D P1) elements at most per rank. Backward: the row part needs no message, the
-// column part goes back by the adjoint transposition; ds is partial on the column axis, the cotangent of a replicated s.
-// Saves s. Parameter gradients add, ds is assigned. Source: Boltz-2 model/models/boltz2.py, z_init_1 and z_init_2.
+// s [batch, tokens, Cs] in row form (the same on every cp1); z pair-placed. Forward: the column
+// projection is transposed from row to column form, B N Cz / (D P1) elements at most per rank.
+// Backward: the row part needs no message, the column part goes back by the adjoint transposition;
+// ds is partial on the column axis, the cotangent of a replicated s. Saves s. Parameter gradients
+// add, ds is assigned. Source: Boltz-2 model/models/boltz2.py, z_init_1 and z_init_2.
 
 #include <utility>
 

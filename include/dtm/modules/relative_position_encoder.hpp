@@ -1,13 +1,16 @@
 #pragma once
-// Relative positions: each pair of tokens adds up columns of one weight, chosen by six integer features.
+// Relative positions: each pair of tokens adds up columns of one weight, chosen by six integer
+// features.
 //
-//   z[i,j] = W[:, position] + W[:, 66 + token] + same_entity W[:, 132] + W[:, 133 + chain]      (r_max 32, s_max 2)
+//   z[i,j] = W[:, position] + W[:, 66 + token] + same_entity W[:, 132] + W[:, 133 + chain]
+//   with r_max 32 and s_max 2
 //
-// features int64 [batch, tokens, 6] in row form, in the order asym_id, residue_index, entity_id, token_index, sym_id,
-// cyclic_period; z pair-placed. Forward: the features are transposed to column form, and with cyclic_pos_enc one
-// integer says whether any token of the whole batch has a cyclic period (a maximum over the data and row axes; serially the
-// flag is batch-wide). Backward: no message; only the weight has a gradient, which is added.
-// Saves the features in both forms. Source: Boltz-2 model/modules/encodersv2.py (RelativePositionEncoder).
+// features int64 [batch, tokens, 6] in row form, in the order asym_id, residue_index, entity_id,
+// token_index, sym_id, cyclic_period; z pair-placed. Forward: the features are transposed to
+// column form, and with cyclic_pos_enc one integer says whether any token of the whole batch has a
+// cyclic period (a maximum over the data and row axes; serially the flag is batch-wide). Backward:
+// no message; only the weight has a gradient, which is added. Saves the features in both forms.
+// Source: Boltz-2 model/modules/encodersv2.py (RelativePositionEncoder).
 
 #include <utility>
 
@@ -41,19 +44,23 @@ struct relative_position_encoder : module_base<Space> {
   using T = typename Space::element;
   using mesh_type = typename Space::mesh_type;
   static constexpr std::int64_t width = 2 * (2 * R + 2) + 1 + (2 * SymMax + 2);
-  using Features = tensor<std::int64_t, layout<mesh_type, shape<batch, tokens, c<6>>, shard<0>, shard<1>, replicate>,
-                          typename Space::device>;
+  using Features =
+      tensor<std::int64_t,
+             layout<mesh_type, shape<batch, tokens, c<6>>, shard<0>, shard<1>, replicate>,
+             typename Space::device>;
   using across = transpose<row_axis<Space>, column_axis<Space>>;
   using Column = after_t<across, Features>;
-  using Flag = tensor<std::int32_t, layout<mesh_type, shape<>, partial<max>, partial<max>, replicate>,
-                      typename Space::device>;
+  using Flag =
+      tensor<std::int32_t, layout<mesh_type, shape<>, partial<max>, partial<max>, replicate>,
+             typename Space::device>;
   using any_of_batch = all_reduce<data_axis<Space>, row_axis<Space>>;
   using Z = pair_tensor<Space, c<C>>;
 
   struct contract {
     using inputs = dtm::inputs<named<arg::features, Features>>;
     using outputs = dtm::outputs<named<arg::z, Z>>;
-    using forward = collectives<on_tensor<arg::features, across>, on_tensor<arg::cyclic, any_of_batch>>;
+    using forward =
+        collectives<on_tensor<arg::features, across>, on_tensor<arg::cyclic, any_of_batch>>;
     using backward = collectives<>;
     using saved = dtm::saved<named<arg::features, Features>, named<arg::column, Column>>;
     using budget = single_budget<2 * 6 * 8>;
@@ -85,10 +92,12 @@ struct relative_position_encoder : module_base<Space> {
     (void)sizeof(typename contract::within);
     kept saved{features.clone(), apply<across>(ctx, features, "features"),
                options.cyclic_pos_enc && any_cyclic(ctx, features)};
-    Z z(ctx, global_extents<4>{{features.global_extent(0), features.global_extent(1), features.global_extent(1), C}});
+    Z z(ctx, global_extents<4>{{features.global_extent(0), features.global_extent(1),
+                                features.global_extent(1), C}});
     auto const selected = select(ctx, saved, z.size() / C);
-    local::for_each(ctx, z.size(), kernels::add_selected_columns<T>{selected.data(), linear_layer.weight.data(), width,
-                                                                    C, z.data()});
+    local::for_each(ctx, z.size(),
+                    kernels::add_selected_columns<T>{selected.data(), linear_layer.weight.data(),
+                                                     width, C, z.data()});
     return {std::move(z), std::move(saved)};
   }
   template <class Context, class... Got>
@@ -101,8 +110,9 @@ struct relative_position_encoder : module_base<Space> {
   void backward(Context& ctx, kept saved, Z const& dz, gradients_of_t<self>& gradients) const {
     std::int64_t const pairs = dz.size() / C;
     auto const selected = select(ctx, saved, pairs);
-    local::for_each(ctx, C, kernels::scatter_selected_columns<T>{selected.data(), dz.data(), pairs, width, C,
-                                                                 gradients.linear_layer.weight.data()});
+    local::for_each(ctx, C,
+                    kernels::scatter_selected_columns<T>{selected.data(), dz.data(), pairs, width,
+                                                         C, gradients.linear_layer.weight.data()});
   }
   template <class Context, class Kept, class Got, class Gradients>
   void backward(Context&, Kept&&, Got const&, Gradients&) const {
@@ -124,10 +134,10 @@ struct relative_position_encoder : module_base<Space> {
   scratch<std::int32_t> select(Context& ctx, kept const& saved, std::int64_t pairs) const {
     scratch<std::int32_t> selected(ctx.memory(), pairs * 4);
     local::for_each(ctx, pairs,
-                    kernels::relative_position_columns{saved.features.data(), saved.column.data(),
-                                                       saved.features.to_local().extent[1],
-                                                       saved.column.to_local().extent[1], R, SymMax, saved.wrap,
-                                                       options.fix_sym_check, selected.data()});
+                    kernels::relative_position_columns{
+                        saved.features.data(), saved.column.data(),
+                        saved.features.to_local().extent[1], saved.column.to_local().extent[1], R,
+                        SymMax, saved.wrap, options.fix_sym_check, selected.data()});
     return selected;
   }
 };

@@ -3,9 +3,10 @@
 //
 //   u = LN(x);  h1 = u W1^T;  h2 = u W2^T;  y = (silu(h1) * h2) W3^T          no residual inside
 //
-// Position-wise: any placement that keeps the last dimension whole, output placed as the input; no communication, forward
-// or backward. Saves x and two statistics a position, recomputes the rest. Parameter gradients add, dx is assigned.
-// Source: Boltz-2 model/layers/transition.py (Transition).
+// Position-wise: any placement that keeps the last dimension whole, output placed as the input; no
+// communication, forward or backward. Saves x and two statistics a position, recomputes the rest.
+// Parameter gradients add, dx is assigned. Source: Boltz-2 model/layers/transition.py
+// (Transition).
 
 #include <utility>
 
@@ -23,7 +24,8 @@ struct transition {
 }  // namespace module
 
 /// Channels -> Hidden -> Channels. `X` is the tensor it works on; a pair by default.
-template <class Space, std::int64_t Channels, std::int64_t Hidden, class X = pair_tensor<Space, c<Channels>>>
+template <class Space, std::int64_t Channels, std::int64_t Hidden,
+          class X = pair_tensor<Space, c<Channels>>>
 struct transition : module_base<Space> {
   using self = transition;
   using tag = module::transition;
@@ -41,14 +43,16 @@ struct transition : module_base<Space> {
     using saved = dtm::saved<named<arg::x, X>, named<arg::mean_in, typename statistics::type>,
                              named<arg::rstd_in, typename statistics::type>>;
     static constexpr std::int64_t allowed = sizeof(T) * Channels + 2 * sizeof(accumulate_t<T>);
-    using budget = std::conditional_t<detail::large_of<X> == 2, pair_budget<allowed>, single_budget<allowed>>;
+    using budget =
+        std::conditional_t<detail::large_of<X> == 2, pair_budget<allowed>, single_budget<allowed>>;
     using within = within_budget<tag, saved, budget>;
   };
 
   using norm_type = layer_norm_parameters<Space, Channels>;
   using up_type = linear_parameters<Space, Channels, Hidden>;
   using down_type = linear_parameters<Space, Hidden, Channels>;
-  BOOST_HANA_DEFINE_STRUCT(self, (norm_type, norm), (up_type, fc1), (up_type, fc2), (down_type, fc3));
+  BOOST_HANA_DEFINE_STRUCT(self, (norm_type, norm), (up_type, fc1), (up_type, fc2),
+                           (down_type, fc3));
 
   template <class Context>
   explicit transition(Context& ctx) : norm(ctx), fc1(ctx), fc2(ctx), fc3(ctx) {}
@@ -87,8 +91,9 @@ struct transition : module_base<Space> {
     Dh dh1(ctx, h1.global()), dh2(ctx, h1.global());
     {
       auto const da = linear_backward_input(ctx, dy, fc3.weight);
-      local::for_each(ctx, h1.size(),
-                      kernels::swiglu_backward<T>{da.data(), h1.data(), h2.data(), dh1.data(), dh2.data()});
+      local::for_each(
+          ctx, h1.size(),
+          kernels::swiglu_backward<T>{da.data(), h1.data(), h2.data(), dh1.data(), dh2.data()});
     }
     local::for_each(ctx, h1.size(), kernels::swiglu<T>{h1.data(), h2.data(), h1.data()});
     add_weight_gradient(ctx, dy, h1, gradients.fc3.weight);
@@ -98,7 +103,8 @@ struct transition : module_base<Space> {
     add_weight_gradient(ctx, dh2, u, gradients.fc2.weight);
     auto du = linear_backward_input(ctx, dh1, fc1.weight);
     add_linear_backward_input(ctx, dh2, fc2.weight, du);
-    return layer_norm_backward(ctx, du, saved.x, saved.norm, norm.weight, gradients.norm.weight, gradients.norm.bias);
+    return layer_norm_backward(ctx, du, saved.x, saved.norm, norm.weight, gradients.norm.weight,
+                               gradients.norm.bias);
   }
   template <class Context, class Kept, class Got, class Gradients>
   Dx backward(Context&, Kept&&, Got const&, Gradients&) const {

@@ -2,22 +2,22 @@
 // Triangle multiplication, outgoing and incoming edges.
 //
 //   u = LN_in(x);  t = (u Wp^T) * sigmoid(u Wg^T) * mask;  a, b = the two halves of t's 2C channels
-//   outgoing  o[i,j] = sum_k a[i,k] b[j,k]        incoming  o[i,j] = sum_k a[k,i] b[k,j]      per channel
-//   y = (LN_out(o) Wpo^T) * sigmoid(u Wgo^T)                                                  no residual inside
+//   outgoing  o[i,j] = sum_k a[i,k] b[j,k]     incoming  o[i,j] = sum_k a[k,i] b[k,j]
+//   y = (LN_out(o) Wpo^T) * sigmoid(u Wgo^T)                             no residual inside
 //
-// Everything but the sum over k is local. Two schedules, the same numbers:
+// Everything but the sum over k is local. Two schedules, the same numbers; u = elements of the tile:
 //
-//   channel_all_to_all   any mesh. Channels are dealt to the ranks as whole N x N planes (uneven where P does not
-//                        divide C), multiplied locally, and dealt back: 3 (1 - 1/P) u sent per rank forward and the
-//                        same backward, u = elements of the pair tile. The sum over k is one product, independent of
-//                        the mesh.
-//   cannon               the reference's ring on a square P x P grid: (P-1)(2 + 3/P) u forward, (P-1)(4 + 5/P) u backward.
-//                        Terms of the sum are added in accumulate_t.
+//   channel_all_to_all   any mesh. Channels are dealt to the ranks as whole N x N planes (uneven
+//                        where P does not divide C), multiplied locally, and dealt back:
+//                        3 (1 - 1/P) u sent per rank forward and the same backward. The sum over k
+//                        is one product, independent of the mesh.
+//   cannon               the reference's ring on a square P x P grid: (P-1)(2 + 3/P) u forward,
+//                        (P-1)(4 + 5/P) u backward. Terms are added in accumulate_t.
 //
-// Saved, per rank: x, o, a, b (4 u), four statistics a position and the mask; everything else is recomputed. Parameter
-// gradients add, dx is assigned; the mask has no gradient. Masks are weights: non-binary values are legal, and y at
-// masked positions is not zeroed.
-// Source: Boltz-2 model/layers/triangular_mult.py; AlphaFold 2 supplement, algorithms 11 and 12.
+// Saved, per rank: x, o, a, b (4 u), four statistics a position and the mask; everything else is
+// recomputed. Parameter gradients add, dx is assigned; the mask has no gradient. Masks are
+// weights: non-binary values are legal, and y at masked positions is not zeroed. Source: Boltz-2
+// model/layers/triangular_mult.py; AlphaFold 2 supplement, algorithms 11 and 12.
 
 #include <utility>
 
@@ -67,19 +67,21 @@ struct triangle_multiplication : module_base<Space> {
     using forward = typename product::forward_collectives;
     using backward = typename product::backward_collectives;
     using saved =
-        dtm::saved<named<arg::x, X>, named<arg::a, Operand>, named<arg::b, Operand>, named<arg::o, X>,
-                   named<arg::mean_in, typename statistics::type>, named<arg::rstd_in, typename statistics::type>,
-                   named<arg::mean_out, typename statistics::type>, named<arg::rstd_out, typename statistics::type>,
-                   named<arg::mask, Mask>>;
-    using budget = pair_budget<std::int64_t(sizeof(T)) * (4 * C + 1) + 4 * std::int64_t(sizeof(accumulate_t<T>))>;
+        dtm::saved<named<arg::x, X>, named<arg::a, Operand>, named<arg::b, Operand>,
+                   named<arg::o, X>, named<arg::mean_in, typename statistics::type>,
+                   named<arg::rstd_in, typename statistics::type>,
+                   named<arg::mean_out, typename statistics::type>,
+                   named<arg::rstd_out, typename statistics::type>, named<arg::mask, Mask>>;
+    using budget = pair_budget<std::int64_t(sizeof(T)) * (4 * C + 1) +
+                               4 * std::int64_t(sizeof(accumulate_t<T>))>;
     using within = within_budget<tag, saved, budget>;
   };
 
   using norm_type = layer_norm_parameters<Space, C>;
   using double_type = linear_parameters<Space, C, 2 * C>;
   using square_type = linear_parameters<Space, C, C>;
-  BOOST_HANA_DEFINE_STRUCT(self, (norm_type, norm_in), (double_type, p_in), (double_type, g_in), (norm_type, norm_out),
-                           (square_type, p_out), (square_type, g_out));
+  BOOST_HANA_DEFINE_STRUCT(self, (norm_type, norm_in), (double_type, p_in), (double_type, g_in),
+                           (norm_type, norm_out), (square_type, p_out), (square_type, g_out));
 
   template <class Context>
   explicit triangle_multiplication(Context& ctx)
@@ -102,8 +104,8 @@ struct triangle_multiplication : module_base<Space> {
     kept saved;
   };
 
-  /// x [B, N, N, C] and mask [B, N, N], both pair-placed. Throws mesh_error on all ranks where the schedule does not fit
-  /// the mesh.
+  /// x [B, N, N, C] and mask [B, N, N], both pair-placed. Throws mesh_error on all ranks where the
+  /// schedule does not fit the mesh.
   template <class Context>
   result forward(Context& ctx, X const& x, Mask const& mask) const {
     (void)sizeof(typename contract::within);
@@ -111,7 +113,8 @@ struct triangle_multiplication : module_base<Space> {
     auto t = linear(ctx, u, p_in.weight);
     {
       auto const h = linear(ctx, u, g_in.weight);
-      local::for_each(ctx, t.size(), kernels::masked_gate<T>{t.data(), h.data(), mask.data(), 2 * C, t.data()});
+      local::for_each(ctx, t.size(),
+                      kernels::masked_gate<T>{t.data(), h.data(), mask.data(), 2 * C, t.data()});
     }
     auto [o, a, b] = product::forward(ctx, std::move(t));
     auto [w, out_statistics] = layer_norm_forward(ctx, o, norm_out.weight, norm_out.bias);
@@ -120,8 +123,8 @@ struct triangle_multiplication : module_base<Space> {
     auto const e = linear(ctx, u, g_out.weight);
     local::for_each(ctx, y.size(), kernels::gate<T>{y.data(), e.data(), y.data()});
     return {std::move(y),
-            {x.clone(), std::move(in_statistics), std::move(a), std::move(b), std::move(o), std::move(out_statistics),
-             mask.clone()}};
+            {x.clone(), std::move(in_statistics), std::move(a), std::move(b), std::move(o),
+             std::move(out_statistics), mask.clone()}};
   }
   template <class Context, class... Got>
   result forward(Context&, Got const&...) const {
@@ -139,31 +142,33 @@ struct triangle_multiplication : module_base<Space> {
       auto const w = layer_norm_again(ctx, saved.o, saved.norm_out, norm_out.weight, norm_out.bias);
       auto y0 = linear(ctx, w, p_out.weight);
       auto e = linear(ctx, u, g_out.weight);
-      local::for_each(ctx, y0.size(),
-                      kernels::gate_backward<T>{dy.data(), y0.data(), e.data(), y0.data(), e.data()});
+      local::for_each(
+          ctx, y0.size(),
+          kernels::gate_backward<T>{dy.data(), y0.data(), e.data(), y0.data(), e.data()});
       add_weight_gradient(ctx, e, u, gradients.g_out.weight);
       add_weight_gradient(ctx, y0, w, gradients.p_out.weight);
       du = linear_backward_input(ctx, e, g_out.weight);
       auto const dw = linear_backward_input(ctx, y0, p_out.weight);
-      d_o = layer_norm_backward(ctx, dw, saved.o, saved.norm_out, norm_out.weight, gradients.norm_out.weight,
-                                gradients.norm_out.bias);
+      d_o = layer_norm_backward(ctx, dw, saved.o, saved.norm_out, norm_out.weight,
+                                gradients.norm_out.weight, gradients.norm_out.bias);
     }
     saved.o.release();
     auto dt = product::backward(ctx, std::move(d_o), std::move(saved.a), std::move(saved.b));
     {
       auto p = linear(ctx, u, p_in.weight);
       auto h = linear(ctx, u, g_in.weight);
-      local::for_each(ctx, dt.size(),
-                      kernels::masked_gate_backward<T>{dt.data(), p.data(), h.data(), saved.mask.data(), 2 * C,
-                                                       dt.data(), h.data()});
+      local::for_each(
+          ctx, dt.size(),
+          kernels::masked_gate_backward<T>{dt.data(), p.data(), h.data(), saved.mask.data(), 2 * C,
+                                           dt.data(), h.data()});
       p.release();
       add_weight_gradient(ctx, dt, u, gradients.p_in.weight);
       add_weight_gradient(ctx, h, u, gradients.g_in.weight);
       add_linear_backward_input(ctx, dt, p_in.weight, du);
       add_linear_backward_input(ctx, h, g_in.weight, du);
     }
-    return layer_norm_backward(ctx, du, saved.x, saved.norm_in, norm_in.weight, gradients.norm_in.weight,
-                               gradients.norm_in.bias);
+    return layer_norm_backward(ctx, du, saved.x, saved.norm_in, norm_in.weight,
+                               gradients.norm_in.weight, gradients.norm_in.bias);
   }
   template <class Context, class Kept, class Got, class Gradients>
   X backward(Context&, Kept&&, Got const&, Gradients&) const {

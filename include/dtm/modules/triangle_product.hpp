@@ -1,12 +1,13 @@
 #pragma once
-// The sum over k of triangle multiplication and its two adjoints, under two schedules (the contract of each is in
-// triangle_multiplication.hpp):
+// The sum over k of triangle multiplication and its two adjoints, under two schedules (the
+// contract of each is in triangle_multiplication.hpp):
 //
-//   forward(ctx, t)          t [b, i, j, 2C] (a | b), pair-placed -> o [b, i, j, C] pair-placed, and a, b as kept
+//   forward(ctx, t)          t [b, i, j, 2C] (a | b) -> o [b, i, j, C], pair-placed; a, b as kept
 //   backward(ctx, d_o, a, b) -> dt [b, i, j, 2C]
 //
-//   outgoing  o[i,j] = sum_k a[i,k] b[j,k]     da[i,k] = sum_j do[i,j] b[j,k]     db[j,k] = sum_i do[i,j] a[i,k]
-//   incoming  o[i,j] = sum_k a[k,i] b[k,j]     da[k,i] = sum_j b[k,j] do[i,j]     db[k,j] = sum_i a[k,i] do[i,j]
+//             o[i,j]                da                            db
+//   outgoing  sum_k a[i,k] b[j,k]   [i,k] = sum_j do[i,j] b[j,k]  [j,k] = sum_i do[i,j] a[i,k]
+//   incoming  sum_k a[k,i] b[k,j]   [k,i] = sum_j b[k,j] do[i,j]  [k,j] = sum_i a[k,i] do[i,j]
 
 #include <string>
 #include <type_traits>
@@ -59,7 +60,8 @@ struct triangle_product<Direction, Space, C, channel_all_to_all> {
   using back = detail::deal_back<Space>;
   using operand = after_t<out, tile>;  // [b, planes<C>, N, N]
 
-  using forward_collectives = collectives<on_tensor<arg::a, out>, on_tensor<arg::b, out>, on_tensor<arg::o, back>>;
+  using forward_collectives =
+      collectives<on_tensor<arg::a, out>, on_tensor<arg::b, out>, on_tensor<arg::o, back>>;
   using backward_collectives =
       collectives<on_tensor<arg::d_o, out>, on_tensor<arg::da, back>, on_tensor<arg::db, back>>;
 
@@ -92,7 +94,8 @@ struct triangle_product<Direction, Space, C, channel_all_to_all> {
     auto const db = right_adjoint(ctx, d_planes, a);
     auto db_sent = begin<back>(ctx, db, "db");
     a.release();
-    X2 dt(ctx, global_extents<4>{{da.global_extent(0), da.global_extent(2), da.global_extent(3), 2 * C}});
+    X2 dt(ctx, global_extents<4>{
+                   {da.global_extent(0), da.global_extent(2), da.global_extent(3), 2 * C}});
     channels_last_into<0, C>(ctx, da_sent.wait(), dt);
     channels_last_into<C, C>(ctx, db_sent.wait(), dt);
     return dt;
@@ -101,29 +104,38 @@ struct triangle_product<Direction, Space, C, channel_all_to_all> {
  private:
   template <class Context>
   static operand multiply(Context& ctx, operand const& a, operand const& b) {
-    if constexpr (is_outgoing) return einsum<"bdik,bdjk->bdij">(ctx, a, b);
-    else return einsum<"bdki,bdkj->bdij">(ctx, a, b);
+    if constexpr (is_outgoing)
+      return einsum<"bdik,bdjk->bdij">(ctx, a, b);
+    else
+      return einsum<"bdki,bdkj->bdij">(ctx, a, b);
   }
   template <class Context>
   static operand left_adjoint(Context& ctx, operand const& d_o, operand const& b) {
-    if constexpr (is_outgoing) return einsum<"bdij,bdjk->bdik">(ctx, d_o, b);
-    else return einsum<"bdkj,bdij->bdki">(ctx, b, d_o);
+    if constexpr (is_outgoing)
+      return einsum<"bdij,bdjk->bdik">(ctx, d_o, b);
+    else
+      return einsum<"bdkj,bdij->bdki">(ctx, b, d_o);
   }
   template <class Context>
   static operand right_adjoint(Context& ctx, operand const& d_o, operand const& a) {
-    if constexpr (is_outgoing) return einsum<"bdij,bdik->bdjk">(ctx, d_o, a);
-    else return einsum<"bdki,bdij->bdkj">(ctx, a, d_o);
+    if constexpr (is_outgoing)
+      return einsum<"bdij,bdik->bdjk">(ctx, d_o, a);
+    else
+      return einsum<"bdki,bdij->bdkj">(ctx, a, d_o);
   }
 };
 
-// Cannon's algorithm on a square grid. Rank (i, j) starts with L at (i, (i+j) mod P) and R at ((i+j) mod P, j); in step s
-// both carry block (i+j+s) mod P of the summed index. Products are of tiles, under the placements (law L15): the
-// summed index is sharded by different axes in the two operands, which no local contraction may do.
+// Cannon's algorithm on a square grid. Rank (i, j) starts with L at (i, (i+j) mod P) and R at
+// ((i+j) mod P, j); in step s both carry block (i+j+s) mod P of the summed index. Products are of
+// tiles, under the placements (law L15): the summed index is sharded by different axes in the two
+// operands, which no local contraction may do.
 template <class Direction, class Space, std::int64_t C>
 struct triangle_product<Direction, Space, C, cannon> {
-  static constexpr int fixed_rows = Space::mesh_type::static_size(1), fixed_columns = Space::mesh_type::static_size(2);
+  static constexpr int fixed_rows = Space::mesh_type::static_size(1),
+                       fixed_columns = Space::mesh_type::static_size(2);
   static_assert(fixed_rows == 0 || fixed_columns == 0 || fixed_rows == fixed_columns,
-                "dtm triangle_multiplication: the cannon schedule needs a square mesh, and this one is pinned to "
+                "dtm triangle_multiplication: the cannon schedule needs a square mesh, and this "
+                "one is pinned to "
                 "another form; use channel_all_to_all, which runs on any mesh");
   static constexpr bool is_outgoing = std::is_same_v<Direction, outgoing>;
   using T = typename Space::element;
@@ -136,9 +148,11 @@ struct triangle_product<Direction, Space, C, cannon> {
   using across = transpose<rows, columns>;
 
   template <class Name>
-  using ring_of = collectives<on_tensor<Name, ring_shift<columns>>, on_tensor<Name, ring_shift<rows>>>;
-  using forward_collectives = collectives<on_tensor<std::conditional_t<is_outgoing, arg::b, arg::a>, across>,
-                                          on_tensor<arg::a, ring_shift<columns>>, on_tensor<arg::b, ring_shift<rows>>>;
+  using ring_of =
+      collectives<on_tensor<Name, ring_shift<columns>>, on_tensor<Name, ring_shift<rows>>>;
+  using forward_collectives =
+      collectives<on_tensor<std::conditional_t<is_outgoing, arg::b, arg::a>, across>,
+                  on_tensor<arg::a, ring_shift<columns>>, on_tensor<arg::b, ring_shift<rows>>>;
   using backward_collectives =
       collectives<on_tensor<arg::d_o, across>, on_tensor<arg::da, ring_shift<columns>>,
                   on_tensor<arg::da, ring_shift<rows>>, on_tensor<arg::db, ring_shift<columns>>,
@@ -156,8 +170,10 @@ struct triangle_product<Direction, Space, C, cannon> {
     auto b = channels_first<C, C>(ctx, t);
     t.release();
     operand product(ctx, a.global());
-    if constexpr (is_outgoing) multiply<false, true>(ctx, a.clone(), apply<across>(ctx, b, "b"), product, "a", "b");
-    else multiply<true, false>(ctx, apply<across>(ctx, a, "a"), b.clone(), product, "a", "b");
+    if constexpr (is_outgoing)
+      multiply<false, true>(ctx, a.clone(), apply<across>(ctx, b, "b"), product, "a", "b");
+    else
+      multiply<true, false>(ctx, apply<across>(ctx, a, "a"), b.clone(), product, "a", "b");
     X o(ctx, global_extents<4>{{a.global_extent(0), a.global_extent(2), a.global_extent(3), C}});
     channels_last_into<0, C>(ctx, product, o);
     return {std::move(o), std::move(a), std::move(b)};
@@ -168,7 +184,8 @@ struct triangle_product<Direction, Space, C, cannon> {
     auto d_tile = channels_first<0, C>(ctx, d_o);
     d_o.release();
     auto d_across = apply<across>(ctx, d_tile, "d_o");
-    X2 dt(ctx, global_extents<4>{{a.global_extent(0), a.global_extent(2), a.global_extent(3), 2 * C}});
+    X2 dt(ctx,
+          global_extents<4>{{a.global_extent(0), a.global_extent(2), a.global_extent(3), 2 * C}});
     operand product(ctx, a.global());
     if constexpr (is_outgoing) {
       multiply<false, false>(ctx, std::move(d_tile), std::move(b), product, "da", "da");
@@ -188,19 +205,21 @@ struct triangle_product<Direction, Space, C, cannon> {
   static void require_square(Context& ctx) {
     int const p0 = ctx.template size<rows>(), p1 = ctx.template size<columns>();
     if (p0 != p1)
-      throw mesh_error("dtm triangle_multiplication: the cannon schedule needs a square mesh and got " +
-                       std::string(rows::name.characters) + "=" + std::to_string(p0) + ", " +
-                       columns::name.characters + "=" + std::to_string(p1) +
-                       "; use the channel_all_to_all schedule, which runs on any mesh");
+      throw mesh_error(
+          "dtm triangle_multiplication: the cannon schedule needs a square mesh and got " +
+          std::string(rows::name.characters) + "=" + std::to_string(p0) + ", " +
+          columns::name.characters + "=" + std::to_string(p1) +
+          "; use the channel_all_to_all schedule, which runs on any mesh");
   }
 
   template <bool LeftTransposed, bool RightTransposed, class Context, class Left, class Right>
-  static void multiply(Context& ctx, Left left, Right right, operand& product, char const* left_name,
-                       char const* right_name) {
+  static void multiply(Context& ctx, Left left, Right right, operand& product,
+                       char const* left_name, char const* right_name) {
     int const steps = ctx.template size<rows>();
     {
       auto skew_left = shift_along<columns>(ctx, left, ctx.template coordinate<rows>(), left_name);
-      auto skew_right = shift_along<rows>(ctx, right, ctx.template coordinate<columns>(), right_name);
+      auto skew_right =
+          shift_along<rows>(ctx, right, ctx.template coordinate<columns>(), right_name);
       Left skewed_left = skew_left.wait();
       Right skewed_right = skew_right.wait();
       left = std::move(skewed_left);

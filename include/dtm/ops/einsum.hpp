@@ -1,11 +1,12 @@
 #pragma once
-// einsum<"bdik,bdjk->bdij">(ctx, a, b): a contraction whose result layout is derived (law L3). Labels name
-// dimensions; a label in both operands and not in the result is summed. No communication: where an axis
-// shards a summed label alike in both operands the result is partial<sum> on it; operands that disagree do not compile.
+// einsum<"bdik,bdjk->bdij">(ctx, a, b): a contraction whose result layout is derived (law L3).
+// Labels name dimensions; a label in both operands and not in the result is summed. No
+// communication: where an axis shards a summed label alike in both operands the result is
+// partial<sum> on it; operands that disagree do not compile.
 //
-// Labels fall into groups: batch (both operands and result), m (left and result), n (right and result), k (summed).
-// Supported orders: left = batch m k or batch k m, right = batch k n or batch n k, result = batch m n; anything else
-// is refused at compile time (permute first).
+// Labels fall into groups: batch (both operands and result), m (left and result), n (right and
+// result), k (summed). Supported orders: left = batch m k or batch k m, right = batch k n or batch
+// n k, result = batch m n; anything else is refused at compile time (permute first).
 
 #include "dtm/backend/local.hpp"
 #include "dtm/contract/place_rules.hpp"
@@ -16,8 +17,10 @@ namespace contract {
 template <class Operation>
 struct contraction_order {
   static_assert(dtm::detail::false_for<Operation>,
-                "dtm contract: the labels are not in a supported order: left batch-m-k or batch-k-m, right batch-k-n "
-                "or batch-n-k, result batch-m-n; permute an operand first; Operation stands in the line that names "
+                "dtm contract: the labels are not in a supported order: left batch-m-k or "
+                "batch-k-m, right batch-k-n "
+                "or batch-n-k, result batch-m-n; permute an operand first; Operation stands in the "
+                "line that names "
                 "contraction_order");
 };
 }  // namespace contract
@@ -35,16 +38,22 @@ constexpr contraction_groups group_labels(formula const& f) {
   for (int i = 0; i < f.left.count; ++i) {
     char const label = f.left.letter[i];
     bool const right = f.right.find(label) >= 0, result = f.result.find(label) >= 0;
-    if (right && result) batch.append(label);
-    else if (right) k.append(label);
-    else if (result) m.append(label);
-    else g.supported = false;  // a label summed in one operand alone: sum_over first
+    if (right && result)
+      batch.append(label);
+    else if (right)
+      k.append(label);
+    else if (result)
+      m.append(label);
+    else
+      g.supported = false;  // a label summed in one operand alone: sum_over first
   }
   for (int i = 0; i < f.right.count; ++i) {
     char const label = f.right.letter[i];
     if (f.left.find(label) >= 0) continue;
-    if (f.result.find(label) >= 0) n.append(label);
-    else g.supported = false;
+    if (f.result.find(label) >= 0)
+      n.append(label);
+    else
+      g.supported = false;
   }
   auto matches = [](labels const& order, labels const& a, labels const& b, labels const& c) {
     labels joined;
@@ -59,7 +68,8 @@ constexpr contraction_groups group_labels(formula const& f) {
   g.left_transposed = !matches(f.left, batch, m, k);
   g.right_transposed = !matches(f.right, batch, k, n);
   g.supported = (!g.left_transposed || matches(f.left, batch, k, m)) &&
-                (!g.right_transposed || matches(f.right, batch, n, k)) && matches(f.result, batch, m, n);
+                (!g.right_transposed || matches(f.right, batch, n, k)) &&
+                matches(f.result, batch, m, n);
   g.batch = batch.count;
   g.m = m.count;
   g.n = n.count;
@@ -68,8 +78,8 @@ constexpr contraction_groups group_labels(formula const& f) {
 }
 
 template <text Formula, class X, class Y>
-using contraction_result_t =
-    with_layout_t<X, typename contracted<Formula, typename X::layout_type, typename Y::layout_type>::type>;
+using contraction_result_t = with_layout_t<
+    X, typename contracted<Formula, typename X::layout_type, typename Y::layout_type>::type>;
 
 }  // namespace detail
 
@@ -80,7 +90,8 @@ detail::contraction_result_t<Formula, X, Y> einsum(Context& ctx, X const& x, Y c
   constexpr auto groups = detail::group_labels(rule::parsed);
   using check = detail::first_error<
       typename rule::check,
-      detail::element_check<typename rule::operation_type, typename X::element_type, typename Y::element_type>,
+      detail::element_check<typename rule::operation_type, typename X::element_type,
+                            typename Y::element_type>,
       detail::unless<groups.supported, contract::contraction_order<typename rule::operation_type>>>;
   (void)sizeof(check);
 

@@ -1,7 +1,7 @@
 #pragma once
 // Between complete values and pending sums (law L5).
 //
-//   share<axes...>(ctx, dx)     replicate -> partial<sum>: coordinate 0 of each axis keeps the value, the others hold zero.
+//   share<axes...>(ctx, dx)     replicate -> partial<sum>: coordinate 0 keeps the value, others hold 0.
 //                               How a complete gradient enters a backward pass. No communication.
 //   complete(ctx, dx)           partial<sum> -> replicate on every axis that is partial, one all_reduce: how a test or a
 //                               caller outside the library reads a cotangent.
@@ -15,7 +15,8 @@ namespace contract {
 template <class Axis, class Got>
 struct share_needs_replicate {
   static_assert(dtm::detail::false_for<Axis, Got>,
-                "dtm contract: share<Axis> takes a value that is replicated on the axis; Axis and Got stand in the line "
+                "dtm contract: share<Axis> takes a value that is replicated on the axis; Axis and "
+                "Got stand in the line "
                 "that names share_needs_replicate");
 };
 }  // namespace contract
@@ -54,11 +55,13 @@ using completion_of = completion<typename X::layout_type, axis_indices<typename 
 }  // namespace detail
 
 template <class... Axis, class Context, any_tensor X>
-with_layout_t<X, typename detail::shared_layout<typename X::layout_type, Axis...>::type> share(Context& ctx, X x) {
+with_layout_t<X, typename detail::shared_layout<typename X::layout_type, Axis...>::type> share(
+    Context& ctx, X x) {
   using layout_type = typename X::layout_type;
-  (void)sizeof(detail::first_error<
-               detail::unless<detail::is_replicate<detail::placement_on_t<layout_type, Axis>>,
-                              contract::share_needs_replicate<Axis, detail::placement_on_t<layout_type, Axis>>>...>);
+  (void)sizeof(
+      detail::first_error<detail::unless<
+          detail::is_replicate<detail::placement_on_t<layout_type, Axis>>,
+          contract::share_needs_replicate<Axis, detail::placement_on_t<layout_type, Axis>>>...>);
   using result_type = with_layout_t<X, typename detail::shared_layout<layout_type, Axis...>::type>;
   if (((ctx.template coordinate<Axis>() != 0) || ...))
     local::for_each(ctx, x.size(), kernels::set_zero<typename X::element_type>{x.data()});
@@ -69,8 +72,10 @@ with_layout_t<X, typename detail::shared_layout<typename X::layout_type, Axis...
 /// The value behind a pending sum; a tensor that is complete is returned as it is.
 template <class Context, any_tensor X>
 auto complete(Context& ctx, X x) {
-  if constexpr (detail::completion_of<X>::pending == 0) return x;
-  else return apply<typename detail::completion_of<X>::type>(ctx, x, "complete");
+  if constexpr (detail::completion_of<X>::pending == 0)
+    return x;
+  else
+    return apply<typename detail::completion_of<X>::type>(ctx, x, "complete");
 }
 
 }  // namespace dtm

@@ -1,7 +1,8 @@
 #pragma once
-// Gradient trees (law L6). In backward every parameter gradient is partial on every mesh axis and is accumulated in at
-// least fp32. synchronise sums all of them at the end, in few large buckets, and is the only thing that yields the
-// complete gradients that an optimiser accepts. Parameter gradients add, activation cotangents assign.
+// Gradient trees (law L6). In backward every parameter gradient is partial on every mesh axis and
+// is accumulated in at least fp32. synchronise sums all of them at the end, in few large buckets,
+// and is the only thing that yields the complete gradients that an optimiser accepts. Parameter
+// gradients add, activation cotangents assign.
 //
 //   auto pending = zero_gradients(ctx, model);
 //   ... model.backward(ctx, ..., pending);
@@ -28,7 +29,8 @@ namespace detail {
 template <class Module>
 struct not_pending_gradients {
   static_assert(false_for<Module>,
-                "dtm gradients: synchronise takes the pending gradients of a module, once; Module stands in the line "
+                "dtm gradients: synchronise takes the pending gradients of a module, once; Module "
+                "stands in the line "
                 "that names not_pending_gradients");
 };
 
@@ -42,11 +44,14 @@ struct is_pending<pending_gradients<Space>> : std::true_type {};
 /// One bucket holds at most this many elements.
 inline constexpr std::int64_t gradient_bucket_elements = std::int64_t{1} << 22;
 
-/// A tree of another role with the same depth as `source`. Modules whose depth is a run-time value say it in configuration().
+/// A tree of another role with the same depth as `source`. Modules whose depth is a run-time value
+/// say it in configuration().
 template <class Target, class Context, class Source>
 Target make_like(Context& ctx, Source const& source) {
-  if constexpr (requires { source.configuration(); }) return Target(ctx, source.configuration());
-  else return Target(ctx);
+  if constexpr (requires { source.configuration(); })
+    return Target(ctx, source.configuration());
+  else
+    return Target(ctx);
 }
 
 /// Pending gradients of a module, all zero.
@@ -60,8 +65,8 @@ gradients_of_t<Module> zero_gradients(Context& ctx, Module const& module) {
 namespace detail {
 
 template <class Context, class Pending, class Complete>
-void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete, std::int64_t bucket_elements,
-                    comm::call_site where) {
+void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete,
+                    std::int64_t bucket_elements, comm::call_site where) {
   using T = typename Pending::template parameter_element<false>;
   auto const from = named_parameters(pending);
   auto const to = named_parameters(complete);
@@ -90,9 +95,10 @@ void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete, std::int
       }
       return filled;
     };
-    std::int64_t const filled = each_piece([&](std::size_t p, std::int64_t at, std::int64_t into, std::int64_t piece) {
-      std::memcpy(bucket.data() + into, from[p].data + at, std::size_t(piece) * sizeof(T));
-    });
+    std::int64_t const filled =
+        each_piece([&](std::size_t p, std::int64_t at, std::int64_t into, std::int64_t piece) {
+          std::memcpy(bucket.data() + into, from[p].data + at, std::size_t(piece) * sizeof(T));
+        });
     if (filled == 0) break;
     ctx.along_all()
         .all_reduce(bucket.data(), bucket.data(), filled, comm::reduction::sum,
@@ -107,7 +113,8 @@ void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete, std::int
 template <class Pending>
 inline constexpr bool pending_tree = is_pending<typename Pending::space_type>::value;
 
-// What synchronise yields; of anything else than pending gradients the same again, its body says what is wrong.
+// What synchronise yields; of anything else than pending gradients the same again, its body says
+// what is wrong.
 template <class Pending, bool IsPending = pending_tree<Pending>>
 struct synchronised {
   using type = Pending;
@@ -119,13 +126,15 @@ struct synchronised<Pending, true> {
 
 }  // namespace detail
 
-/// Sums pending gradients over the whole mesh, in parameter order, one all_reduce a bucket. Consumes them.
+/// Sums pending gradients over the whole mesh, in parameter order, one all_reduce a bucket.
+/// Consumes them.
 template <class Context, class Pending>
 typename detail::synchronised<std::remove_cvref_t<Pending>>::type synchronise(
     Context& ctx, Pending&& pending, std::int64_t bucket_elements = gradient_bucket_elements,
     comm::call_site where = comm::call_site::current()) {
-  static_assert(!std::is_lvalue_reference_v<Pending>,
-                "dtm gradients: synchronise consumes the pending gradients; pass std::move(gradients)");
+  static_assert(
+      !std::is_lvalue_reference_v<Pending>,
+      "dtm gradients: synchronise consumes the pending gradients; pass std::move(gradients)");
   using given = std::remove_cvref_t<Pending>;
   (void)sizeof(detail::unless<detail::pending_tree<given>, detail::not_pending_gradients<given>>);
   using complete_type = typename detail::synchronised<given>::type;

@@ -1,6 +1,6 @@
 #pragma once
-// The parameter structs that modules are made of: linear (weight, optional bias) and layer_norm (weight, bias). The names
-// are torch's.
+// The parameter structs that modules are made of: linear (weight, optional bias) and layer_norm
+// (weight, bias). The names are torch's.
 
 #include "dtm/parameters/walk.hpp"
 
@@ -28,7 +28,8 @@ struct linear_with_bias_parameters : module_base<Space> {
   BOOST_HANA_DEFINE_STRUCT(self, (weight_type, weight), (bias_type, bias));
 
   template <class Context>
-  explicit linear_with_bias_parameters(Context& ctx) : weight(ctx, extents{}), bias(ctx, extents{}) {}
+  explicit linear_with_bias_parameters(Context& ctx)
+      : weight(ctx, extents{}), bias(ctx, extents{}) {}
 };
 
 template <class Space, std::int64_t Channels>

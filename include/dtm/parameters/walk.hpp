@@ -1,10 +1,11 @@
 #pragma once
-// Parameter trees (law L14). A module is a plain struct declared with BOOST_HANA_DEFINE_STRUCT; its members carry the
-// serial module's attribute names in registration order, so names and order of named_parameters() and state_dict() line
-// up with a serial checkpoint. At most 39 members a struct (Boost 1.74).
+// Parameter trees (law L14). A module is a plain struct declared with BOOST_HANA_DEFINE_STRUCT;
+// its members carry the serial module's attribute names in registration order, so names and order
+// of named_parameters() and state_dict() line up with a serial checkpoint. At most 39 members a
+// struct (Boost 1.74).
 //
-// Only class templates use the macro (in a plain struct every member costs compile time even when nobody walks), and
-// the walk belongs into one translation unit a model.
+// Only class templates use the macro (in a plain struct every member costs compile time even when
+// nobody walks), and the walk belongs into one translation unit a model.
 
 #include <boost/hana/accessors.hpp>
 #include <boost/hana/concept/struct.hpp>
@@ -50,7 +51,9 @@ inline constexpr bool is_module_list<module_list<M>> = true;
 
 // A module whose members are named as its parent's own (serial code that has no such submodule).
 template <class M>
-concept without_name = requires { requires M::without_name; };
+concept without_name = requires {
+  requires M::without_name;
+};
 
 template <class Node, class Visit>
 void walk(Node& node, std::string const& name, Visit& visit) {
@@ -63,8 +66,10 @@ void walk(Node& node, std::string const& name, Visit& visit) {
     boost::hana::for_each(boost::hana::accessors<node_type>(), [&](auto const& member) {
       std::string const own = boost::hana::to<char const*>(boost::hana::first(member));
       auto& child = boost::hana::second(member)(node);
-      if constexpr (without_name<std::remove_cvref_t<decltype(child)>>) walk(child, name, visit);
-      else walk(child, name.empty() ? own : name + "." + own, visit);
+      if constexpr (without_name<std::remove_cvref_t<decltype(child)>>)
+        walk(child, name, visit);
+      else
+        walk(child, name.empty() ? own : name + "." + own, visit);
     });
   }
 }
@@ -100,7 +105,8 @@ auto named_parameters(Module& module) {
   return views;
 }
 
-/// What every module has in common: its space, its element type, the parameter's element in this role.
+/// What every module has in common: its space, its element type, the parameter's element in this
+/// role.
 template <class Space>
 struct module_base {
   using space_type = Space;

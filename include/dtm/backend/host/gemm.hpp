@@ -1,6 +1,6 @@
 #pragma once
-// Matrix products on the host by Eigen. 16-bit operands are widened first: Eigen's own bfloat16 product accumulates
-// in bfloat16 (1024 ones sum to 256).
+// Matrix products on the host by Eigen. 16-bit operands are widened first: Eigen's own bfloat16
+// product accumulates in bfloat16 (1024 ones sum to 256).
 
 #include <Eigen/Core>
 
@@ -24,13 +24,17 @@ void gemm_one(gemm_shape const& shape, T const* left, T const* right, T* result)
   constant_map<T> const a(left, shape.left_transposed ? shape.k : shape.m,
                           shape.left_transposed ? shape.m : shape.k);
   constant_map<T> const b(right, shape.right_transposed ? shape.n : shape.k,
-                              shape.right_transposed ? shape.k : shape.n);
+                          shape.right_transposed ? shape.k : shape.n);
   matrix_map<T> c(result, shape.m, shape.n);
   if (!shape.accumulate) c.setZero();
-  if (shape.left_transposed && shape.right_transposed) c.noalias() += a.transpose() * b.transpose();
-  else if (shape.left_transposed) c.noalias() += a.transpose() * b;
-  else if (shape.right_transposed) c.noalias() += a * b.transpose();
-  else c.noalias() += a * b;
+  if (shape.left_transposed && shape.right_transposed)
+    c.noalias() += a.transpose() * b.transpose();
+  else if (shape.left_transposed)
+    c.noalias() += a.transpose() * b;
+  else if (shape.right_transposed)
+    c.noalias() += a * b.transpose();
+  else
+    c.noalias() += a * b;
 }
 
 template <class From, class To>
@@ -43,11 +47,13 @@ void widen(From const* from, std::int64_t count, To* to) {
 template <>
 struct gemm_impl<host> {
   template <class Context, class T, class Result>
-  static void run(Context& ctx, gemm_shape const& shape, T const* left, T const* right, Result* result) {
+  static void run(Context& ctx, gemm_shape const& shape, T const* left, T const* right,
+                  Result* result) {
     using A = accumulate_t<T>;
     static_assert(std::is_same_v<Result, T> || std::is_same_v<Result, A>,
                   "dtm gemm: the result is of the operands' type or of its accumulation type");
-    std::int64_t const left_size = shape.m * shape.k, right_size = shape.k * shape.n, result_size = shape.m * shape.n;
+    std::int64_t const left_size = shape.m * shape.k, right_size = shape.k * shape.n,
+                       result_size = shape.m * shape.n;
     for (std::int64_t b = 0; b < shape.batch; ++b) {
       T const* const l = left + b * left_size;
       T const* const r = right + b * right_size;

@@ -21,8 +21,8 @@ struct for_each_impl<host> {
 template <>
 struct layer_norm_impl<host> {
   template <class Context, class T, class A>
-  static void forward(Context& ctx, std::int64_t rows, std::int64_t channels, A eps, T const* x, T const* gamma,
-                      T const* beta, T* y, A* mean, A* rstd) {
+  static void forward(Context& ctx, std::int64_t rows, std::int64_t channels, A eps, T const* x,
+                      T const* gamma, T const* beta, T* y, A* mean, A* rstd) {
     for (std::int64_t row = 0; row < rows; ++row) {
       T const* const in = x + row * channels;
       A sum = 0;
@@ -40,8 +40,8 @@ struct layer_norm_impl<host> {
   }
 
   template <class Context, class T, class A>
-  static void apply(Context&, std::int64_t rows, std::int64_t channels, T const* x, A const* mean, A const* rstd,
-                    T const* gamma, T const* beta, T* y) {
+  static void apply(Context&, std::int64_t rows, std::int64_t channels, T const* x, A const* mean,
+                    A const* rstd, T const* gamma, T const* beta, T* y) {
     for (std::int64_t row = 0; row < rows; ++row)
       for (std::int64_t c = 0; c < channels; ++c) {
         std::int64_t const i = row * channels + c;
@@ -50,8 +50,8 @@ struct layer_norm_impl<host> {
   }
 
   template <class Context, class T, class A>
-  static void backward(Context&, std::int64_t rows, std::int64_t channels, T const* dy, T const* x, A const* mean,
-                       A const* rstd, T const* gamma, T* dx, A* dgamma, A* dbeta) {
+  static void backward(Context&, std::int64_t rows, std::int64_t channels, T const* dy, T const* x,
+                       A const* mean, A const* rstd, T const* gamma, T* dx, A* dgamma, A* dbeta) {
     for (std::int64_t row = 0; row < rows; ++row) {
       T const* const g = dy + row * channels;
       T const* const in = x + row * channels;
@@ -79,7 +79,8 @@ struct column_sum_impl<host> {
   template <class Context, class T, class A>
   static void run(Context&, std::int64_t rows, std::int64_t columns, T const* x, A* result) {
     for (std::int64_t row = 0; row < rows; ++row)
-      for (std::int64_t column = 0; column < columns; ++column) result[column] += A(x[row * columns + column]);
+      for (std::int64_t column = 0; column < columns; ++column)
+        result[column] += A(x[row * columns + column]);
   }
 };
 
