@@ -110,7 +110,8 @@ void compare_with_oracle(Run& run, Oracle const& oracle, reference const& sharde
                 } else {
                   error_sample sample;
                   sample.add(value, *serial_fp32[at], wanted);
-                  run.report.shifts.push_back(compare_quantiles(name, std::move(sample)));
+                  run.report.shifts.push_back(
+                      compare_quantiles(name, std::move(sample), run.plan().independent_errors));
                 }
               }
               ++at;

@@ -28,8 +28,9 @@ struct parity_plan {
   std::map<std::string, draw_function> draws = {};  // by input name, instead of the usual draw
   std::set<std::string> may_vanish = {};    // "y", "dx", "norm.bias": zero in exact arithmetic
   std::set<std::string> whole_inputs = {};  // inputs that every rank holds whole
-  int roundings = 0;     // bf16: stored tensors on the longest way, see parity.hpp
-  double tolerance = 0;  // instead of the element type's
+  int roundings = 0;                    // bf16: stored tensors on the longest way, see parity.hpp
+  std::int64_t independent_errors = 0;  // fp32: of a tensor, where elements share a rounded factor
+  double tolerance = 0;                 // instead of the element type's
   bool repeat = true, padding = true, differences = true;
   std::function<void(std::string const&)> print = [](std::string const& line) {  // on rank 0
     std::puts(line.c_str());
@@ -108,6 +109,10 @@ class parity_run {
         dy_(make_upstream(std::type_identity<upstream_type>{})),
         input_names_(inputs::names()),
         output_names_(outputs::names()) {
+    each_of(dy_, [&](auto const& dy, std::size_t) {
+      using layout_type = typename std::remove_cvref_t<decltype(dy)>::layout_type;
+      upstream_draws_.push_back(layout_type::any_partial ? draw_cotangent : draw_activation);
+    });
     draw_parameters();
     draw_inputs(1);
     draw_upstream(1);
@@ -137,7 +142,7 @@ class parity_run {
   void draw_upstream(double garbage) {
     each_of(dy_, [&](auto& dy, std::size_t i) {
       auto const draw =
-          garbage == 1 ? draw_function(draw_cotangent) : with_padding(draw_cotangent, garbage);
+          garbage == 1 ? upstream_draws_[i] : with_padding(upstream_draws_[i], garbage);
       fill(dy, draw, key_of(plan_.seed, "d_" + output_names_[i]));
     });
   }
@@ -227,7 +232,8 @@ class parity_run {
   std::vector<serial::array<double>> whole_upstream() const {
     std::vector<serial::array<double>> all;
     each_of(dy_, [&](auto const& dy, std::size_t i) {
-      all.push_back(fill_whole(dy, draw_cotangent, key_of(plan_.seed, "d_" + output_names_[i])));
+      all.push_back(
+          fill_whole(dy, upstream_draws_[i], key_of(plan_.seed, "d_" + output_names_[i])));
     });
     return all;
   }
@@ -340,7 +346,7 @@ class parity_run {
     std::uint64_t const key = key_of(plan_.seed, "d_" + output_names_[i]);
     double sum = 0;
     each_place<Y>(y.global(), y.tile(), [&](place const& p, std::int64_t offset) {
-      sum += to_double(to_element<typename Y::element_type>(draw_cotangent(key, p))) *
+      sum += to_double(to_element<typename Y::element_type>(upstream_draws_[i](key, p))) *
              to_double(y.data()[offset]);
     });
     return sum / replicas;
@@ -353,6 +359,7 @@ class parity_run {
   typename inputs::tensors x_;
   upstream_type dy_;
   std::vector<std::string> input_names_, output_names_;
+  std::vector<draw_function> upstream_draws_;
 };
 
 }  // namespace dtm::testing

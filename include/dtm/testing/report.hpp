@@ -162,7 +162,9 @@ struct error_sample {
 };
 inline constexpr std::size_t smallest_sample = 100;
 
-inline quantile_shift compare_quantiles(std::string name, error_sample sample) {
+/// `independent`: how many of the errors are, where many elements share a rounded factor; 0: all.
+inline quantile_shift compare_quantiles(std::string name, error_sample sample,
+                                        std::int64_t independent = 0) {
   constexpr double half_ulp = 0x1p-24;
   constexpr std::array<double, 4> level{0.25, 0.5, 0.75, 0.95};
   constexpr std::array<double, 4> deviation{1.79, 1.17, 0.914,
@@ -178,7 +180,8 @@ inline quantile_shift compare_quantiles(std::string name, error_sample sample) {
     result.ratio[q] = theirs > 0 ? ours / theirs
                       : ours > 0 ? std::numeric_limits<double>::infinity()
                                  : 1;
-    result.allowed[q] = 1 + 4 * std::sqrt(2.0) * deviation[q] / std::sqrt(double(n));
+    result.allowed[q] = 1 + 4 * std::sqrt(2.0) * deviation[q] /
+                                std::sqrt(independent > 0 ? double(independent) : double(n));
     if (!(ours <= theirs * result.allowed[q] + floor)) result.upward = true;
   }
   return result;
