@@ -17,3 +17,8 @@ TEST_CASE("incoming, all-to-all, bf16") {
   plan.roundings = 12;
   triangle_on_meshes<bf16, incoming, channel_all_to_all, 8>(plan);
 }
+TEST_CASE("outgoing, cannon, bf16") {
+  testing::parity_plan plan;  // as above: the ring adds its terms in fp32 and rounds once
+  plan.roundings = 12;
+  triangle_on_meshes<bf16, outgoing, cannon, 8>(plan);
+}
