@@ -131,7 +131,7 @@ void train_and_report(dtm::comm::world& world, options const& choice, structure 
   write_png(choice.folder + "/contacts.png", contact_map(input, result.contacts));
   write_report(choice.folder + "/report.txt", report);
   std::printf(
-      "loss %.4f at the start, %.4f at the end; the best constant prediction has %.4f\n"
+      "loss %.4f at the start, %.4f after the last step; the best constant prediction has %.4f\n"
       "written to %s: report.txt, loss.csv, contacts.png (true | predicted)\n",
       report.steps.front().loss, report.final_loss, report.best_constant, choice.folder.c_str());
 }

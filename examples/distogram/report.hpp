@@ -87,8 +87,8 @@ inline std::string to_text(run_report const& report) {
   text += format("tokens      %lld, %lld with padding, %lld resolved\n", (long long)report.tokens,
                  (long long)report.padded, (long long)report.resolved);
   text += "settings    " + report.settings + "\nmesh        " + report.mesh + "\n\n";
-  text += format("loss        %.4f at the start, %.4f at the end, %.2f of the start\n", start,
-                 report.final_loss, start > 0 ? report.final_loss / start : 0.);
+  text += format("loss        %.4f at the start, %.4f after the last step, %.2g of the start\n",
+                 start, report.final_loss, start > 0 ? report.final_loss / start : 0.);
   text += format("            %.4f by the best constant prediction\n", report.best_constant);
   if (report.contact_precision >= 0) {
     text += format(

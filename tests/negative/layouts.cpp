@@ -123,3 +123,18 @@ static_assert(sizeof(space<std::int32_t, grid>) > 0);
 #if DTM_CASE == 19
 static_assert(sizeof(space<float, line>) > 0);
 #endif
+
+// a tensor of a refused layout adds no error of its own
+// case 20: error: static.assert.*dtm layout: one placement per mesh axis
+#if DTM_CASE == 20
+void program(site<grid> const& here) {
+  tensor<float, layout<grid, shape<tokens>, replicate, shard<0>>> z(here, extents{bind<tokens>(8)});
+}
+#endif
+
+// case 21: error: static.assert.*dtm layout: shard<d> names a dimension that the shape does not have
+#if DTM_CASE == 21
+void program(site<grid> const& here) {
+  tensor<float, layout<grid, shape<tokens>, replicate, shard<0>, shard<1>>> z(here, extents{bind<tokens>(8)});
+}
+#endif

@@ -27,16 +27,6 @@ inline constexpr bool names_dimension_of<shard<D>, Rank> = D >= 0 && D < Rank;
 
 template <class Mesh, class Shape, class... Placement>
 struct layout {
-  static_assert(sizeof...(Placement) == std::size_t(Mesh::rank),
-                "dtm layout: one placement per mesh axis, in mesh order");
-  static_assert((detail::is_placement<Placement> && ...),
-                "dtm layout: a placement is shard<d>, replicate or partial<sum|max>");
-  static_assert((detail::names_dimension_of<Placement, Shape::rank> && ...),
-                "dtm layout: shard<d> names a dimension that the shape does not have");
-  static_assert(!((std::is_same_v<Placement, partial<sum>> || ...) &&
-                  (std::is_same_v<Placement, partial<max>> || ...)),
-                "dtm layout: a sum and a maximum cannot both be pending, for their order matters");
-
   using mesh_type = Mesh;
   using shape_type = Shape;
   static constexpr int rank = Shape::rank;
@@ -46,10 +36,12 @@ struct layout {
   template <class Axis>
   using placement = placement_at<detail::checked_index<Mesh, Axis>::value>;
 
-  /// Dimension that an axis shards, or -1.
+  /// Dimension that an axis shards, or -1; also -1 where the layout is refused above, so that one
+  /// mistake is one error.
   static constexpr int sharded_by(int axis) {
-    int const dimensions[] = {detail::shard_dimension<Placement>...};
-    return dimensions[axis];
+    int const dimensions[] = {detail::shard_dimension<Placement>..., -1};
+    int const dimension = axis < int(sizeof...(Placement)) ? dimensions[axis] : -1;
+    return dimension < Shape::rank ? dimension : -1;
   }
   static constexpr bool any_partial = (detail::is_partial<Placement> || ...);
   static constexpr bool all_replicate = (detail::is_replicate<Placement> && ...);
@@ -59,6 +51,17 @@ struct layout {
   using with_shape = layout<Mesh, NewShape, Placement...>;
   template <class... NewPlacement>
   using with_placements = layout<Mesh, Shape, NewPlacement...>;
+
+  // last, so that the members above exist beside the one error
+  static_assert(sizeof...(Placement) == std::size_t(Mesh::rank),
+                "dtm layout: one placement per mesh axis, in mesh order");
+  static_assert((detail::is_placement<Placement> && ...),
+                "dtm layout: a placement is shard<d>, replicate or partial<sum|max>");
+  static_assert((detail::names_dimension_of<Placement, Shape::rank> && ...),
+                "dtm layout: shard<d> names a dimension that the shape does not have");
+  static_assert(!((std::is_same_v<Placement, partial<sum>> || ...) &&
+                  (std::is_same_v<Placement, partial<max>> || ...)),
+                "dtm layout: a sum and a maximum cannot both be pending, for their order matters");
 };
 
 namespace detail {
