@@ -61,23 +61,21 @@ template <class Where, class Class, int LargeDimensions, int Allowed>
 struct saved_above_the_class {
   static_assert(dtm::detail::false_for<Where, Class>,
                 "dtm budget: a tensor saved for backward grows faster than the module's budget "
-                "class; Where, Class, "
-                "LargeDimensions and Allowed stand in the line that names saved_above_the_class");
+                "class; Where, Class, LargeDimensions and Allowed stand in the line that names "
+                "saved_above_the_class");
 };
 template <class Where, class Class, int AxesThatShard, int Needed>
 struct saved_without_sharding {
   static_assert(dtm::detail::false_for<Where, Class>,
                 "dtm budget: a tensor saved for backward does not shrink with the mesh: it needs "
-                "as many sharding axes "
-                "as its class; Where, Class, AxesThatShard and Needed stand in the line that names "
-                "saved_without_sharding");
+                "as many sharding axes as its class; Where, Class, AxesThatShard and Needed stand "
+                "in the line that names saved_without_sharding");
 };
 template <class Module, class Class, std::int64_t Got, std::int64_t Allowed>
 struct saved_bytes_per_position {
   static_assert(Got <= Allowed,
                 "dtm budget: a module keeps more for backward than its contract allows; Module, "
-                "Class, Got and Allowed "
-                "stand in the line that names saved_bytes_per_position");
+                "Class, Got and Allowed stand in the line that names saved_bytes_per_position");
 };
 
 }  // namespace contract

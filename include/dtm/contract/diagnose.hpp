@@ -40,8 +40,8 @@ template <class Where, class Axis, class Expected, class Got>
 struct placement_on {
   static_assert(false_for<Where, Axis, Expected, Got>,
                 "dtm contract: placement differs on one mesh axis; Where, Axis, Expected and Got "
-                "stand in the line "
-                "that names placement_on; redistribute with a named collective first");
+                "stand in the line that names placement_on; redistribute with a named collective "
+                "first");
 };
 template <class Where, class Axis, class P>
 struct placement_on<Where, Axis, P, P> {};
@@ -49,9 +49,9 @@ struct placement_on<Where, Axis, P, P> {};
 template <class Where, int Position, class Expected, class Got>
 struct dimension_at {
   static_assert(false_for<Where, Expected, Got>,
-                "dtm contract: a dimension differs; Where, Position, Expected and Got stand in the "
-                "line that names "
-                "dimension_at; equal numbers do not make one dimension into another");
+                "dtm contract: a dimension differs; Where, Position, Expected and Got stand in "
+                "the line that names dimension_at; equal numbers do not make one dimension into "
+                "another");
 };
 template <class Where, int Position, class D>
 struct dimension_at<Where, Position, D, D> {};
@@ -60,8 +60,7 @@ template <class Where, int Expected, int Got>
 struct rank {
   static_assert(false_for<Where>,
                 "dtm contract: the number of dimensions differs; Where, Expected and Got stand in "
-                "the line that "
-                "names rank");
+                "the line that names rank");
 };
 template <class Where, int R>
 struct rank<Where, R, R> {};
@@ -69,9 +68,8 @@ struct rank<Where, R, R> {};
 template <class Where, class Expected, class Got>
 struct element_type {
   static_assert(false_for<Where, Expected, Got>,
-                "dtm contract: the element type differs; Where, Expected and Got stand in the line "
-                "that names "
-                "element_type; convert with a named cast first");
+                "dtm contract: the element type differs; Where, Expected and Got stand in the "
+                "line that names element_type; convert with a named cast first");
 };
 template <class Where, class T>
 struct element_type<Where, T, T> {};
@@ -89,8 +87,7 @@ template <class Where, class Expected, class Got>
 struct device_is {
   static_assert(false_for<Where, Expected, Got>,
                 "dtm contract: the tensor lives on another device; Where, Expected and Got stand "
-                "in the line that "
-                "names device_is");
+                "in the line that names device_is");
 };
 template <class Where, class D>
 struct device_is<Where, D, D> {};
@@ -98,16 +95,15 @@ struct device_is<Where, D, D> {};
 template <class Where, class Got>
 struct is_a_tensor {
   static_assert(false_for<Where, Got>,
-                "dtm contract: this argument is not a dtm::tensor; Where and Got stand in the line "
-                "that names "
-                "is_a_tensor; from_local makes a tensor of a local block");
+                "dtm contract: this argument is not a dtm::tensor; Where and Got stand in the "
+                "line that names is_a_tensor; from_local makes a tensor of a local block");
 };
 
 template <class Module, int Expected, int Got>
 struct takes {
   static_assert(false_for<Module>,
-                "dtm contract: wrong number of tensors; Module, Expected and Got stand in the line "
-                "that names takes");
+                "dtm contract: wrong number of tensors; Module, Expected and Got stand in the "
+                "line that names takes");
 };
 template <class Module, int N>
 struct takes<Module, N, N> {};
@@ -182,8 +178,7 @@ constexpr void diagnose_backward() {
   diagnose_tensor<Where, Want, Got>();
   static_assert(!std::is_same_v<Want, Got>,
                 "dtm contract: backward takes what forward of the same module saved, moved, and "
-                "the pending gradients "
-                "that zero_gradients(ctx, module) makes");
+                "the pending gradients that zero_gradients(ctx, module) makes");
 }
 
 /// Says what differs between a module's declared tensors and the given ones: diagnose<module,

@@ -20,34 +20,30 @@ template <class Operation, class Axis, class Got>
 struct operation_on_partial {
   static_assert(dtm::detail::false_for<Operation, Axis, Got>,
                 "dtm contract: the operand is a pending reduction that this operation does not "
-                "pass: only linear maps "
-                "pass a sum, none passes a maximum; all_reduce or reduce_scatter the axis first; "
-                "Operation, Axis and Got "
-                "stand in the line that names operation_on_partial");
+                "pass: only linear maps pass a sum, none passes a maximum; all_reduce or "
+                "reduce_scatter the axis first; Operation, Axis and Got stand in the line that "
+                "names operation_on_partial");
 };
 
 template <class Operation, class Axis, class Left, class Right>
 struct operands_disagree {
   static_assert(dtm::detail::false_for<Operation, Axis, Left, Right>,
                 "dtm contract: the operands' placements on this axis cannot be combined; "
-                "Operation, Axis, Left and "
-                "Right stand in the line that names operands_disagree");
+                "Operation, Axis, Left and Right stand in the line that names operands_disagree");
 };
 
 template <class Operation, char Label, class Left, class Right>
 struct labelled_dimension {
   static_assert(dtm::detail::false_for<Operation, Left, Right>,
                 "dtm contract: one label of a contraction names two different dimensions; "
-                "Operation, Label, Left "
-                "and Right stand in the line that names labelled_dimension");
+                "Operation, Label, Left and Right stand in the line that names labelled_dimension");
 };
 
 template <class Operation, int Expected, int Got>
 struct labels_of_operand {
   static_assert(dtm::detail::false_for<Operation>,
                 "dtm contract: a contraction has one label per dimension; Operation, Expected and "
-                "Got stand in the "
-                "line that names labels_of_operand");
+                "Got stand in the line that names labels_of_operand");
 };
 
 template <class Operation>
@@ -55,8 +51,7 @@ struct contraction_formula {
   static_assert(
       dtm::detail::false_for<Operation>,
       "dtm contract: a contraction is written \"ik,jk->ij\": labels once per operand, every label "
-      "of the "
-      "result in an operand; Operation stands in the line that names contraction_formula");
+      "of the result in an operand; Operation stands in the line that names contraction_formula");
 };
 
 template <class Operation, class Axis, int Dimension>

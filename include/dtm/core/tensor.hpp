@@ -27,8 +27,7 @@ template <class Dimension>
 struct extent_is_bound {
   static_assert(false_for<Dimension>,
                 "dtm tensor: a run-time dimension of the shape has no extent; add "
-                "bind<Dimension>(n); Dimension "
-                "stands in the line that names extent_is_bound");
+                "bind<Dimension>(n); Dimension stands in the line that names extent_is_bound");
 };
 
 template <class Mesh, class Expected>

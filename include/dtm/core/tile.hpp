@@ -49,8 +49,7 @@ template <class Extent, class Axis, int Size>
 struct shard_is_even {
   static_assert(false_for<Extent, Axis>,
                 "dtm layout: the extent does not divide by the mesh axis that shards it; Extent, "
-                "Axis and Size "
-                "stand in the line that names shard_is_even");
+                "Axis and Size stand in the line that names shard_is_even");
 };
 
 template <class Layout, int Axis, int Dimension = Layout::sharded_by(Axis)>

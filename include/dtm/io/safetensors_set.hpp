@@ -55,8 +55,7 @@ class safetensors_set {
             place == file_of_.end() || &files_[place->second] != &file)
           detail::refuse_file(path_, detail::tensor_text(entry.name),
                               "index: not assigned to " + detail::quoted(file.path()) +
-                                  ", which holds it; index and "
-                                  "files are of different sets");
+                                  ", which holds it; index and files are of different sets");
   }
 
   void parse(std::span<char> text) {

@@ -135,8 +135,7 @@ struct triangle_product<Direction, Space, C, cannon> {
                        fixed_columns = Space::mesh_type::static_size(2);
   static_assert(fixed_rows == 0 || fixed_columns == 0 || fixed_rows == fixed_columns,
                 "dtm triangle_multiplication: the cannon schedule needs a square mesh, and this "
-                "one is pinned to "
-                "another form; use channel_all_to_all, which runs on any mesh");
+                "one is pinned to another form; use channel_all_to_all, which runs on any mesh");
   static constexpr bool is_outgoing = std::is_same_v<Direction, outgoing>;
   using T = typename Space::element;
   using A = accumulate_t<T>;

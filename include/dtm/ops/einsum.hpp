@@ -18,10 +18,8 @@ template <class Operation>
 struct contraction_order {
   static_assert(dtm::detail::false_for<Operation>,
                 "dtm contract: the labels are not in a supported order: left batch-m-k or "
-                "batch-k-m, right batch-k-n "
-                "or batch-n-k, result batch-m-n; permute an operand first; Operation stands in the "
-                "line that names "
-                "contraction_order");
+                "batch-k-m, right batch-k-n or batch-n-k, result batch-m-n; permute an operand "
+                "first; Operation stands in the line that names contraction_order");
 };
 }  // namespace contract
 

@@ -23,26 +23,24 @@ template <class Axis, class Cotangent, class Input>
 struct parameter_gradient_on {
   static_assert(dtm::detail::false_for<Axis, Cotangent, Input>,
                 "dtm contract: on this axis the parameter gradient would not be a term of a sum: "
-                "every rank would add "
-                "the same; give the cotangent to one coordinate with share<Axis>; Axis, Cotangent "
-                "and Input stand in "
-                "the line that names parameter_gradient_on");
+                "every rank would add the same; give the cotangent to one coordinate with "
+                "share<Axis>; Axis, Cotangent and Input stand in the line that names "
+                "parameter_gradient_on");
 };
 
 template <class Operation>
 struct parameter_is_replicated {
   static_assert(dtm::detail::false_for<Operation>,
                 "dtm contract: a parameter is replicated on every axis; Operation stands in the "
-                "line that names "
-                "parameter_is_replicated");
+                "line that names parameter_is_replicated");
 };
 
 template <class Operation>
 struct parameter_gradient_is_pending {
   static_assert(dtm::detail::false_for<Operation>,
                 "dtm contract: a parameter gradient is a pending sum on every axis until "
-                "synchronise (law L6); Operation "
-                "stands in the line that names parameter_gradient_is_pending");
+                "synchronise (law L6); Operation stands in the line that names "
+                "parameter_gradient_is_pending");
 };
 
 }  // namespace contract

@@ -16,8 +16,7 @@ template <class Axis, class Got>
 struct share_needs_replicate {
   static_assert(dtm::detail::false_for<Axis, Got>,
                 "dtm contract: share<Axis> takes a value that is replicated on the axis; Axis and "
-                "Got stand in the line "
-                "that names share_needs_replicate");
+                "Got stand in the line that names share_needs_replicate");
 };
 }  // namespace contract
 

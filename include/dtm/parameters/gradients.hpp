@@ -30,8 +30,7 @@ template <class Module>
 struct not_pending_gradients {
   static_assert(false_for<Module>,
                 "dtm gradients: synchronise takes the pending gradients of a module, once; Module "
-                "stands in the line "
-                "that names not_pending_gradients");
+                "stands in the line that names not_pending_gradients");
 };
 
 template <class Space>

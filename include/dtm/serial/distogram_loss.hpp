@@ -117,8 +117,7 @@ struct distogram_loss {
     expect_extents(mask, {batch, tokens}, "distogram_loss: mask");
     if (aggregate_distogram && pred.extent(3) != 1)
       throw argument_error(
-          "distogram_loss: conformers are aggregated for one distogram only, "
-          "given are " +
+          "distogram_loss: conformers are aggregated for one distogram only, given are " +
           std::to_string(pred.extent(3)) + "; set aggregate_distogram to false");
   }
 

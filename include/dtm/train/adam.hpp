@@ -37,9 +37,8 @@ template <class Expected, class Got>
 struct gradients_are_complete {
   static_assert(dtm::detail::false_for<Expected, Got>,
                 "dtm contract: an optimiser accepts the complete gradients of its module, which "
-                "only synchronise(ctx, "
-                "std::move(gradients)) yields; Expected and Got stand in the line that names "
-                "gradients_are_complete");
+                "only synchronise(ctx, std::move(gradients)) yields; Expected and Got stand in "
+                "the line that names gradients_are_complete");
 };
 }  // namespace contract
 
