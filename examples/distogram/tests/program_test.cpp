@@ -124,7 +124,7 @@ TEST_CASE("report and losses") {
   report.ranks = {{0, 1000000, 1100000, 2000000, 2000000, 5000000}};
   report.contracts = "the table";
   std::string const text = to_text(report);
-  CHECK_THAT(text, contains("4.0000 at the start, 2.0000 at the end, 0.50 of the start"));
+  CHECK_THAT(text, contains("4.0000 at the start, 2.0000 after the last step, 0.5 of the start"));
   CHECK_THAT(text, contains("3.8000 by the best constant"));
   CHECK_THAT(text, contains("0.500 s a step"));
   CHECK_THAT(text, contains("the table"));
