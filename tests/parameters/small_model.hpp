@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "dtm/host.hpp"
 #include "dtm/models/distogram_model.hpp"
@@ -12,6 +13,13 @@
 namespace small {
 
 using grid = dtm::mesh<dtm::dp, dtm::cp0, dtm::cp1>;
+
+/// 2x3 on six ranks, a row otherwise.
+inline std::vector<int> mesh_sizes(int ranks) {
+  if (ranks == 6) return {1, 2, 3};
+  return {1, 1, ranks};
+}
+
 template <class T>
 using model = dtm::distogram_model<dtm::space<T, grid>, 4, 6>;
 

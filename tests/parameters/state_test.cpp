@@ -13,11 +13,6 @@ namespace {
 
 using namespace dtm;
 
-std::vector<int> mesh_sizes(int ranks) {
-  if (ranks == 6) return {1, 2, 3};
-  return {1, 1, ranks};
-}
-
 std::string path_of(char const* name) {
   return (std::filesystem::temp_directory_path() /
           ("dtm_state_" + std::to_string(testing::ranks()) + name))
@@ -37,7 +32,7 @@ std::string refusal(Module& module, std::string const& path) {
 }  // namespace
 
 TEST_CASE("what was saved loads bit for bit, and a narrower file into a wider model") {
-  context<host, small::grid> ctx(testing::world(), mesh_sizes(testing::ranks()));
+  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
   small::model<float> saved(ctx, 2), loaded(ctx, 2);
   small::fill(saved);
   small::fill(loaded, 3);
@@ -56,7 +51,7 @@ TEST_CASE("what was saved loads bit for bit, and a narrower file into a wider mo
 }
 
 TEST_CASE("a state that does not fit is refused with names, and changes nothing") {
-  context<host, small::grid> ctx(testing::world(), mesh_sizes(testing::ranks()));
+  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
   small::model<float> deep(ctx, 2), shallow(ctx, 1);
   small::fill(deep);
   small::fill(shallow, 3);

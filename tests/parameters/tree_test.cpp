@@ -13,15 +13,10 @@ namespace {
 
 using namespace dtm;
 
-std::vector<int> mesh_sizes(int ranks) {
-  if (ranks == 6) return {1, 2, 3};
-  return {1, 1, ranks};
-}
-
 }  // namespace
 
 TEST_CASE("parameters have the serial names, in the serial order, with the serial shapes") {
-  context<host, small::grid> ctx(testing::world(), mesh_sizes(testing::ranks()));
+  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
   small::model<float> model(ctx, 2);
   auto serial_model = small::serial_model(2);
   auto const serial_parameters = serial::named_parameters(serial_model);
@@ -34,7 +29,7 @@ TEST_CASE("parameters have the serial names, in the serial order, with the seria
 }
 
 TEST_CASE("synchronise sums every gradient over all ranks, whatever the bucket") {
-  context<host, small::grid> ctx(testing::world(), mesh_sizes(testing::ranks()));
+  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
   small::model<float> model(ctx, 1);
   // integers, so that any order of summation gives the same bits
   auto const term = [](std::string const& name, std::int64_t i, int rank) {
@@ -62,7 +57,7 @@ TEST_CASE("synchronise sums every gradient over all ranks, whatever the bucket")
 }
 
 TEST_CASE("Adam with groups and clipping takes the serial steps") {
-  context<host, small::grid> ctx(testing::world(), mesh_sizes(testing::ranks()));
+  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
   small::model<double> model(ctx, 1);
   small::fill(model);
   auto serial_model = small::serial_model(1);
@@ -109,7 +104,7 @@ TEST_CASE("Adam with groups and clipping takes the serial steps") {
 }
 
 TEST_CASE("16-bit parameters follow a master copy: steps below their resolution add up") {
-  context<host, small::grid> ctx(testing::world(), mesh_sizes(testing::ranks()));
+  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
   small::model<bf16> model(ctx, 1);
   for (auto const& view : named_parameters(model)) std::fill_n(view.data, view.count, bf16(1.0f));
   adam optimiser(ctx, model, adam_options{1e-3});  // a bf16 near 1 moves by 1/256 at least

@@ -8,8 +8,8 @@
 //   all_to_all<move<axis, e>...>      shard<d>     -> shard<e>       on every named axis, in one exchange
 //   all_slice<axis, d>                replicate    -> shard<d>       no communication
 //   transpose<a, b>                   the placements of two axes change places
-//   ring_shift<axis>                  same layout, the tile of a rank further along: the step of a schedule, whose
-//                                     distance is a run-time value (shift_along in comm/ring_shift.hpp)
+//   ring_shift<axis>                  same layout, the tile of a rank further along: the step of a
+//                                     schedule; the distance is a run-time value (shift_along)
 //   broadcast<axis>                   same layout, replicate on the axis: coordinate 0 decides
 //
 // Where two axes shard one dimension the earlier axis is the major one, so only the last of them

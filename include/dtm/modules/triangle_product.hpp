@@ -146,9 +146,6 @@ struct triangle_product<Direction, Space, C, cannon> {
   using columns = column_axis<Space>;
   using across = transpose<rows, columns>;
 
-  template <class Name>
-  using ring_of =
-      collectives<on_tensor<Name, ring_shift<columns>>, on_tensor<Name, ring_shift<rows>>>;
   using forward_collectives =
       collectives<on_tensor<std::conditional_t<is_outgoing, arg::b, arg::a>, across>,
                   on_tensor<arg::a, ring_shift<columns>>, on_tensor<arg::b, ring_shift<rows>>>;
