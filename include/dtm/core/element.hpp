@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "dtm/core/config.hpp"
+
 namespace dtm {
 
 /// bfloat16 as stored: the upper half of a float, rounded to nearest even.
@@ -14,7 +16,7 @@ struct bf16 {
   std::uint16_t bits = 0;
 
   bf16() = default;
-  constexpr explicit bf16(float value) {
+  DTM_HD constexpr explicit bf16(float value) {
     auto word = __builtin_bit_cast(std::uint32_t, value);
     if ((word & 0x7fffffffu) > 0x7f800000u) {
       bits = std::uint16_t((word >> 16) | 0x40u);  // a NaN stays one
@@ -23,10 +25,10 @@ struct bf16 {
       bits = std::uint16_t(word >> 16);
     }
   }
-  constexpr explicit operator float() const {
+  DTM_HD constexpr explicit operator float() const {
     return __builtin_bit_cast(float, std::uint32_t(bits) << 16);
   }
-  constexpr explicit operator double() const { return double(float(*this)); }
+  DTM_HD constexpr explicit operator double() const { return double(float(*this)); }
   friend constexpr bool operator==(bf16, bf16) = default;
 };
 
