@@ -7,4 +7,15 @@ struct host {};      // CPU memory, Eigen, MPI
 struct cuda {};      // GPU memory, kernels, NCCL
 struct emulated {};  // the same kernels on the CPU, MPI: a test instrument
 
+template <class Device>
+inline constexpr bool runs_kernels = false;
+template <>
+inline constexpr bool runs_kernels<cuda> = true;
+template <>
+inline constexpr bool runs_kernels<emulated> = true;
+
+/// A device whose context launches kernels over blocks: ctx.launch(blocks, kernel).
+template <class Device>
+concept device_like = runs_kernels<Device>;
+
 }  // namespace dtm
