@@ -45,6 +45,13 @@
 #include "dtm/core/config.hpp"
 #include "dtm/core/element.hpp"
 
+/// Before a loop whose index picks registers: unrolled by a device compiler.
+#if defined(__CUDACC__)
+#define DTM_UNROLL _Pragma("unroll")
+#else
+#define DTM_UNROLL
+#endif
+
 namespace dtm::kernels {
 
 inline constexpr int warp_size = 32;

@@ -3,39 +3,10 @@
 // product a channel reads. `First` picks a range of the last dimension, so that one half of a
 // doubled projection moves alone. Local.
 
+#include "dtm/kernels/channels.hpp"
 #include "dtm/ops/elementwise.hpp"
 
 namespace dtm {
-
-namespace kernels {
-
-/// y[b, c, p] = x[b, p, first + c]
-template <class T>
-struct channels_to_front {
-  T const* x;
-  std::int64_t positions, all_channels, first, channels;
-  T* y;
-  DTM_HD void operator()(std::int64_t i) const {
-    std::int64_t const p = i % positions, ch = i / positions % channels,
-                       b = i / (positions * channels);
-    y[i] = x[(b * positions + p) * all_channels + first + ch];
-  }
-};
-
-/// x[b, p, first + c] = y[b, c, p]
-template <class T>
-struct channels_to_back {
-  T const* y;
-  std::int64_t positions, all_channels, first, channels;
-  T* x;
-  DTM_HD void operator()(std::int64_t i) const {
-    std::int64_t const p = i % positions, ch = i / positions % channels,
-                       b = i / (positions * channels);
-    x[(b * positions + p) * all_channels + first + ch] = y[i];
-  }
-};
-
-}  // namespace kernels
 
 namespace detail {
 
