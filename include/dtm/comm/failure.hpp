@@ -20,7 +20,8 @@ enum class failure_kind : std::int32_t {
   peer,
   replication,
   file,
-  argument
+  argument,
+  device
 };
 
 struct failure {
@@ -39,6 +40,7 @@ inline failure_kind kind_of(std::exception const& e) noexcept {
   if (is(static_cast<replication_error const*>(nullptr))) return failure_kind::replication;
   if (is(static_cast<file_error const*>(nullptr))) return failure_kind::file;
   if (is(static_cast<argument_error const*>(nullptr))) return failure_kind::argument;
+  if (is(static_cast<device_error const*>(nullptr))) return failure_kind::device;
   return failure_kind::plain;
 }
 
@@ -72,6 +74,8 @@ inline failure current_failure(int rank) {
       throw file_error(f.text);
     case failure_kind::argument:
       throw argument_error(f.text);
+    case failure_kind::device:
+      throw device_error(f.text);
     default:
       throw error(f.text);
   }

@@ -71,4 +71,11 @@ class argument_error : public error {
   using error::error;
 };
 
+/// A call of a device's runtime or libraries failed, or there is no device that can be used; the
+/// text names the call and the place.
+class device_error : public error {
+ public:
+  using error::error;
+};
+
 }  // namespace dtm
