@@ -62,22 +62,29 @@ inline bool all_complete(std::span<MPI_Request> requests, char const* operation)
 
 }  // namespace detail
 
-/// Waits for all requests. Throws what the failure of a peer makes of it, deadline_exceeded on all
-/// ranks, or error when MPI reports one; then requests may be outstanding, and whoever owns their
-/// buffers must keep them (in_flight.hpp).
-inline void wait(control& ranks, std::span<MPI_Request> requests, double deadline,
-                 signature const& what) {
-  if (detail::all_complete(requests, what.operation)) return;
+/// Waits until `complete()` is true, whatever it asks: MPI, a stream of a device. Throws what the
+/// failure of a peer makes of it, deadline_exceeded on all ranks, or what `complete` throws; then
+/// what it asks about may be outstanding, and whoever owns its memory must keep it (in_flight.hpp).
+template <class Complete>
+void wait_until(control& ranks, Complete&& complete, double deadline, signature const& what) {
+  if (complete()) return;
   ranks.enter(what);
   auto const start = clock::now();
   patience patience;
-  while (!detail::all_complete(requests, what.operation)) {
+  while (!complete()) {
     ranks.serve();
     if (ranks.failed()) ranks.throw_if_failed(describe(what));
     if (deadline > 0 && seconds_since(start) > deadline) detail::exceed(ranks, deadline, what);
     patience.pause();
   }
   ranks.leave();
+}
+
+/// The same for all requests, or error when MPI reports one.
+inline void wait(control& ranks, std::span<MPI_Request> requests, double deadline,
+                 signature const& what) {
+  wait_until(
+      ranks, [&] { return detail::all_complete(requests, what.operation); }, deadline, what);
 }
 
 }  // namespace dtm::comm
