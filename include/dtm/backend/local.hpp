@@ -27,6 +27,10 @@ template <class Device>
 struct layer_norm_impl;
 template <class Device>
 struct column_sum_impl;
+template <class Device>
+struct square_sum_impl;
+template <class Device>
+struct selected_columns_impl;
 
 /// Result elements are T, or accumulate_t<T> for sums that must not be rounded.
 template <class Context, class T, class Result>
@@ -70,6 +74,22 @@ void layer_norm_backward(Context& ctx, std::int64_t rows, std::int64_t channels,
 template <class Context, class T, class A>
 void add_column_sum(Context& ctx, std::int64_t rows, std::int64_t columns, T const* x, A* result) {
   column_sum_impl<typename Context::device_type>::run(ctx, rows, columns, x, result);
+}
+
+/// *result += sum of x[i]^2.
+template <class Context, class T, class A>
+void sum_of_squares(Context& ctx, std::int64_t count, T const* x, A* result) {
+  square_sum_impl<typename Context::device_type>::run(ctx, count, x, result);
+}
+
+/// The adjoint of kernels::add_selected_columns: gradient[ch, column] += sum of dz[pair, ch] over
+/// the pairs that select the column; selected is [pair, 4], a negative one selects nothing.
+template <class Context, class T, class A>
+void add_selected_columns_gradient(Context& ctx, std::int64_t pairs, std::int64_t width,
+                                   std::int64_t channels, std::int32_t const* selected, T const* dz,
+                                   A* gradient) {
+  selected_columns_impl<typename Context::device_type>::run(ctx, pairs, width, channels, selected,
+                                                            dz, gradient);
 }
 
 }  // namespace dtm::local

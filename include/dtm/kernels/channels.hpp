@@ -48,6 +48,9 @@ struct square_tile {
   static std::int64_t count(std::int64_t batch, std::int64_t rows, std::int64_t columns) {
     return batch * ceil_divide(rows, side) * ceil_divide(columns, side);
   }
+  static std::int64_t blocks(std::int64_t tiles) {
+    return tiles < 16 * most_blocks ? tiles : 16 * most_blocks;
+  }
 
   std::int64_t batch, row, column;  // of the first element
   DTM_HD square_tile(std::int64_t index, std::int64_t rows, std::int64_t columns) {
@@ -95,10 +98,9 @@ struct device_form<channels_to_front<T>> {
     if (count == 0) return {0, {}};
     std::int64_t const batch = count / (k.positions * k.channels);
     std::int64_t const tiles = square_tile<T>::count(batch, k.positions, k.channels);
-    return {tiles < most_tiles ? tiles : most_tiles,
+    return {square_tile<T>::blocks(tiles),
             {k.x + k.first, k.y, k.positions, k.channels, k.all_channels, k.positions, tiles}};
   }
-  static constexpr std::int64_t most_tiles = 16 * most_blocks;
 };
 
 template <class T>
@@ -107,10 +109,9 @@ struct device_form<channels_to_back<T>> {
     if (count == 0) return {0, {}};
     std::int64_t const batch = count / (k.positions * k.channels);
     std::int64_t const tiles = square_tile<T>::count(batch, k.channels, k.positions);
-    return {tiles < most_tiles ? tiles : most_tiles,
+    return {square_tile<T>::blocks(tiles),
             {k.y, k.x + k.first, k.channels, k.positions, k.positions, k.all_channels, tiles}};
   }
-  static constexpr std::int64_t most_tiles = 16 * most_blocks;
 };
 
 }  // namespace dtm::kernels

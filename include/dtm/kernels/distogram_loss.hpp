@@ -1,6 +1,7 @@
 #pragma once
 // Kernels of the distogram loss. All arithmetic in A = accumulate_t<T>; sums over pairs go row by
-// row, then over rows, so that their order is fixed and their error small.
+// row, then over rows, so that their order is fixed and their error small. Devices run the first
+// two as distogram_blocks.hpp says.
 
 #include <cmath>
 #include <cstdint>
@@ -49,7 +50,8 @@ struct distogram_target {
   }
 };
 
-/// One row of pairs (b, i): terms[0] = sum_j M, terms[1 + k D + d] = sum_j M * cross entropy of
+/// One row of pairs (b, i), over an index: reads `columns` predictions and targets once, 10 flops
+/// and an exponential a bin; memory. terms[0] = sum_j M, terms[1 + k D + d] = sum_j M * cross entropy of
 /// conformer k and distogram d.
 template <class T>
 struct distogram_row_terms {
@@ -87,7 +89,8 @@ struct distogram_row_terms {
   }
 };
 
-/// dpred of one pair: M sum_k w[b, k, d] (softmax(pred) sum_bins P - P), w given per (b, k) with
+/// dpred of one pair, over an index: reads prediction and target, writes 1; 12 flops and two
+/// exponentials a bin; memory. dpred = M sum_k w[b, k, d] (softmax(pred) sum_bins P - P), w given per (b, k) with
 /// the attaining d.
 template <class T>
 struct distogram_loss_backward {
@@ -135,4 +138,48 @@ struct distogram_loss_backward {
   }
 };
 
+/// What a sample's totals [1 + K D] say, one index a sample: the denominator, for every conformer
+/// the first distogram of least loss, and the mean over the conformers. A few numbers.
+template <class A>
+struct distogram_finish {
+  A const* totals;  // [batch, 1 + conformers * distograms]
+  std::int64_t distograms, effective_conformers;
+  A* denominator;           // [batch]
+  std::int64_t* attaining;  // [batch, conformers]
+  A* batch_loss;            // [batch]
+  DTM_HD void operator()(std::int64_t b) const {
+    A const* const terms = totals + b * (1 + effective_conformers * distograms);
+    A const pairs = A(1e-5) + terms[0];
+    A mean = A(0);
+    for (std::int64_t k = 0; k < effective_conformers; ++k) {
+      A const* const of_conformer = terms + 1 + k * distograms;
+      std::int64_t best = 0;
+      for (std::int64_t d = 1; d < distograms; ++d)
+        if (of_conformer[d] < of_conformer[best]) best = d;
+      attaining[b * effective_conformers + k] = best;
+      mean += of_conformer[best] / pairs / A(effective_conformers);
+    }
+    denominator[b] = pairs;
+    batch_loss[b] = mean;
+  }
+};
+
+/// weight[b, k] of distogram_loss_backward from the upstream gradients of the loss and, where there
+/// is one, of the samples' losses; one index a (b, k). A few numbers.
+template <class A>
+struct distogram_weights {
+  A const* d_loss;        // [1]
+  A const* d_batch_loss;  // [batch], or null
+  A const* denominator;   // [batch]
+  std::int64_t all_samples, effective_conformers;
+  A* weight;  // [batch, conformers]
+  DTM_HD void operator()(std::int64_t i) const {
+    std::int64_t const b = i / effective_conformers;
+    A const of_sample = d_batch_loss != nullptr ? d_batch_loss[b] : A(0);
+    weight[i] = (of_sample + *d_loss / A(all_samples)) / (A(effective_conformers) * denominator[b]);
+  }
+};
+
 }  // namespace dtm::kernels
+
+#include "dtm/kernels/distogram_blocks.hpp"  // how devices run these

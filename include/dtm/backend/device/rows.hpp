@@ -1,5 +1,5 @@
 #pragma once
-// Row reductions and column sums on devices that launch kernels over blocks. Which thread adds what
+// Row reductions and sums on devices that launch kernels over blocks. Which thread adds what
 // follows from shapes and alignment alone (law L13).
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include "dtm/kernels/column_sum.hpp"
 #include "dtm/kernels/layer_norm.hpp"
 #include "dtm/kernels/layer_norm_wide.hpp"
+#include "dtm/kernels/norm.hpp"
+#include "dtm/kernels/relative_position.hpp"
 
 namespace dtm::local {
 
@@ -60,6 +62,36 @@ struct column_sum_impl<Device> {
   static void run(Context& ctx, std::int64_t rows, std::int64_t columns, T const* x, A* result) {
     static_assert(std::is_same_v<A, accumulate_t<T>>);
     detail::add_columns(ctx, rows, columns, x, result);
+  }
+};
+
+template <device_like Device>
+struct square_sum_impl<Device> {
+  template <class Context, class T, class A>
+  static void run(Context& ctx, std::int64_t count, T const* x, A* result) {
+    static_assert(std::is_same_v<A, accumulate_t<T>>);
+    if (count == 0) return;
+    auto const chunks = kernels::row_chunks::of(count, 4096, 1024);
+    scratch<A> term(ctx.memory(), chunks.count);
+    ctx.launch(chunks.count, kernels::square_sums<T>{x, count, chunks.rows_each, term.data()});
+    ctx.launch(1, kernels::add_terms<A>{term.data(), chunks.count, result});
+  }
+};
+
+template <device_like Device>
+struct selected_columns_impl<Device> {
+  template <class Context, class T, class A>
+  static void run(Context& ctx, std::int64_t pairs, std::int64_t width, std::int64_t channels,
+                  std::int32_t const* selected, T const* dz, A* gradient) {
+    static_assert(std::is_same_v<A, accumulate_t<T>>);
+    std::int64_t const count = width * channels;
+    if (pairs == 0 || count == 0) return;
+    auto const chunks = kernels::row_chunks::of(pairs, 64, 256);
+    scratch<A> term(ctx.memory(), chunks.count * count);
+    kernels::selected_column_sums<T> const kernel{
+        selected, dz, pairs, width, channels, chunks.rows_each, term.data()};
+    ctx.launch(kernel.blocks(), kernel);
+    detail::add_columns(ctx, chunks.count, count, term.data(), gradient);
   }
 };
 

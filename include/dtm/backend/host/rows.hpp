@@ -1,12 +1,13 @@
 #pragma once
-// Loops, row reductions and column sums on the host.
+// Loops, row reductions and sums on the host.
 
 #include <cmath>
 #include <cstdint>
 
 #include "dtm/backend/local.hpp"
 #include "dtm/core/device.hpp"
-#include "dtm/core/scratch.hpp"
+#include "dtm/core/element.hpp"
+#include "dtm/kernels/relative_position.hpp"
 
 namespace dtm::local {
 
@@ -81,6 +82,26 @@ struct column_sum_impl<host> {
     for (std::int64_t row = 0; row < rows; ++row)
       for (std::int64_t column = 0; column < columns; ++column)
         result[column] += A(x[row * columns + column]);
+  }
+};
+
+template <>
+struct square_sum_impl<host> {
+  template <class Context, class T, class A>
+  static void run(Context&, std::int64_t count, T const* x, A* result) {
+    A total = *result;
+    for (std::int64_t i = 0; i < count; ++i) total += A(x[i]) * A(x[i]);
+    *result = total;
+  }
+};
+
+template <>
+struct selected_columns_impl<host> {
+  template <class Context, class T, class A>
+  static void run(Context& ctx, std::int64_t pairs, std::int64_t width, std::int64_t channels,
+                  std::int32_t const* selected, T const* dz, A* gradient) {
+    for_each(ctx, channels,
+             kernels::scatter_selected_columns<T>{selected, dz, pairs, width, channels, gradient});
   }
 };
 
