@@ -72,9 +72,12 @@ struct adam_update {
       p -= decoupled_decay * p;
     else
       g += weight_decay * p;
-    A const m = first[i] = beta1 * first[i] + keep1 * g;
-    A const v = second[i] = beta2 * second[i] + keep2 * g * g;
-    p -= rates[0] * m / (sqrt(v) / rates[1] + epsilon);
+    A const m = beta1 * first[i] + keep1 * g;
+    first[i] = m;
+    A const v = beta2 * second[i] + keep2 * g * g;
+    second[i] = v;
+    A const below = sqrt(v) / rates[1] + epsilon;
+    p -= rates[0] * m / below;
     if (master != nullptr) master[i] = p;
     parameter[i] = T(p);
   }

@@ -45,16 +45,30 @@
 #include "dtm/core/config.hpp"
 #include "dtm/core/element.hpp"
 
-/// Before a loop whose index picks registers: unrolled by a device compiler.
+/// For a device compiler: before a loop whose index picks registers, which must be unrolled; and
+/// before a loop of few steps whose copies would only cost registers.
 #if defined(__CUDACC__)
 #define DTM_UNROLL _Pragma("unroll")
+#define DTM_KEEP_LOOP _Pragma("unroll 1")
 #else
 #define DTM_UNROLL
+#define DTM_KEEP_LOOP
 #endif
 
 namespace dtm::kernels {
 
 inline constexpr int warp_size = 32;
+
+/// Blocks of a kernel that a multiprocessor is to hold at least, for the launch bounds: what a
+/// kernel says as `resident`, or 0, the compiler's choice. A compiler spills a register or two to
+/// get one more block in than it was asked for; a kernel that says less keeps them.
+template <class Kernel>
+constexpr int resident_blocks() {
+  if constexpr (requires { Kernel::resident; })
+    return Kernel::resident;
+  else
+    return 0;
+}
 
 /// N neighbouring elements that move together.
 template <class T, int N>

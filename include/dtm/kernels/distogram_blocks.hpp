@@ -1,6 +1,6 @@
 #pragma once
 // The kernels of the distogram loss over blocks: a warp a pair, its lanes over the bins, however
-// many there are. Predictions and targets are read once from memory (bins beyond 128 once more from
+// many there are. Predictions and targets are read once from memory (bins beyond 64 once more from
 // cache). A block sums a row of pairs: each warp every eighth pair, then the warps in their order
 // (law L13).
 //
@@ -15,11 +15,11 @@
 
 namespace dtm::kernels {
 
-/// The logits of a pair, the first 128 in the registers of a warp.
+/// The logits of a pair, the first 64 in the registers of a warp.
 template <class T>
 struct lane_bins {
   using A = accumulate_t<T>;
-  static constexpr int held = 4;
+  static constexpr int held = 2;
   T const* logits;
   std::int64_t bins;
   int lane;
@@ -46,6 +46,7 @@ struct lane_bins {
     DTM_UNROLL
     for (int v = 0; v < held; ++v)
       if (v * warp_size + lane < bins) visit(std::int64_t(v * warp_size + lane), own[v]);
+    DTM_KEEP_LOOP
     for (std::int64_t bin = held * warp_size + lane; bin < bins; bin += warp_size)
       visit(bin, A(logits[bin]));
   }
@@ -66,6 +67,7 @@ DTM_HD A aggregate_scale(bool aggregate, A sum) {
 template <class T>
 struct distogram_row_blocks {
   static constexpr int threads = 256, warps = threads / warp_size;
+  static constexpr int resident = sizeof(accumulate_t<T>) == 8 ? 2 : 3;
   static constexpr int most_terms = 64;  // at once; more are another pass over the row
   using A = accumulate_t<T>;
   distogram_row_terms<T> of;
@@ -112,6 +114,7 @@ struct distogram_row_blocks {
     };
     if (first == 0) add(0, mask);
     if (mask == A(0)) return;
+    DTM_KEEP_LOOP
     for (std::int64_t d = 0; d < of.distograms; ++d) {
       lane_bins<T> const x(block, of.pred + (pair * of.distograms + d) * of.target.bins,
                            of.target.bins);
@@ -134,29 +137,38 @@ struct distogram_row_blocks {
   }
 };
 
-/// distogram_loss_backward, a warp a pair.
+/// distogram_loss_backward, a block a part of a row of pairs, a warp a pair.
 template <class T>
 struct distogram_backward_blocks {
-  static constexpr int threads = 256;
+  static constexpr int threads = 256, warps = threads / warp_size;
+  static constexpr int resident = sizeof(accumulate_t<T>) == 8 ? 2 : 3;
+  static constexpr std::int64_t columns_each = 8 * warps;
   using A = accumulate_t<T>;
   distogram_loss_backward<T> of;
-  std::int64_t pairs;
+  std::int64_t parts;  // all rows' together
 
   template <class Block>
   DTM_HD void operator()(Block& block) const {
-    std::int64_t const warps = block.size() / warp_size;
-    for (std::int64_t pair = block.index() * warps + block.warp(); pair < pairs;
-         pair += block.grid() * warps)
-      do_pair(block, pair);
+    std::int64_t const in_row = (of.columns + columns_each - 1) / columns_each;
+    for (std::int64_t part = block.index(); part < parts; part += block.grid()) {
+      std::int64_t const row = part / in_row, b = row / of.rows, i = row % of.rows;
+      std::int64_t const begin = part % in_row * columns_each;
+      std::int64_t const end =
+          begin + columns_each < of.columns ? begin + columns_each : of.columns;
+      A const of_row = A(of.row_mask[row]);
+      for (std::int64_t j = begin + block.warp(); j < end; j += warps) {
+        bool const diagonal = of.first_row + i == of.first_column + j;
+        do_pair(block, row * of.columns + j, b,
+                diagonal ? A(0) : of_row * A(of.column_mask[b * of.columns + j]));
+      }
+    }
   }
 
  private:
   template <class Block>
-  DTM_HD void do_pair(Block& block, std::int64_t pair) const {
-    std::int64_t const j = pair % of.columns, row = pair / of.columns, b = row / of.rows,
-                       i = row % of.rows, bins = of.target.bins;
-    bool const diagonal = of.first_row + i == of.first_column + j;
-    A const mask = diagonal ? A(0) : A(of.row_mask[row]) * A(of.column_mask[b * of.columns + j]);
+  DTM_HD void do_pair(Block& block, std::int64_t pair, std::int64_t b, A mask) const {
+    std::int64_t const bins = of.target.bins;
+    DTM_KEEP_LOOP
     for (std::int64_t d = 0; d < of.distograms; ++d) {
       T* const out = of.dpred + (pair * of.distograms + d) * bins;
       if (mask == A(0)) {
@@ -170,6 +182,7 @@ struct distogram_backward_blocks {
   // sum over the conformers whose minimum this distogram attains, weighted; unscaled
   DTM_HD A pulled_at(std::int64_t pair, std::int64_t b, std::int64_t d, std::int64_t bin) const {
     A pulled = A(0);
+    DTM_KEEP_LOOP
     for (std::int64_t k = 0; k < of.effective_conformers; ++k) {
       std::int64_t const at = b * of.effective_conformers + k;
       if (of.attaining[at] == d) pulled += of.weight[at] * raw_target(of.target, pair, k, bin);
@@ -196,6 +209,7 @@ struct distogram_backward_blocks {
       all += pulled[v];
       if (of.target.aggregate) raw += raw_target(of.target, pair, 0, bin);
     }
+    DTM_KEEP_LOOP
     for (std::int64_t bin = held * warp_size + x.lane; bin < x.bins; bin += warp_size) {
       all += pulled_at(pair, b, d, bin);
       if (of.target.aggregate) raw += raw_target(of.target, pair, 0, bin);
@@ -209,6 +223,7 @@ struct distogram_backward_blocks {
       if (bin < x.bins)
         out[bin] = T(mask * (share * exp(x.own[v] - x.largest) - pulled[v] * scale));
     }
+    DTM_KEEP_LOOP
     for (std::int64_t bin = held * warp_size + x.lane; bin < x.bins; bin += warp_size)
       out[bin] = T(
           mask * (share * exp(A(x.logits[bin]) - x.largest) - pulled_at(pair, b, d, bin) * scale));
@@ -227,7 +242,10 @@ struct device_form<distogram_loss_backward<T>> {
   static launch_form<distogram_backward_blocks<T>> of(distogram_loss_backward<T> const& kernel,
                                                       std::int64_t pairs) {
     using form = distogram_backward_blocks<T>;
-    return {blocks_for(pairs, form::threads / warp_size), {kernel, pairs}};
+    if (pairs == 0) return {0, {}};
+    std::int64_t const parts =
+        pairs / kernel.columns * ceil_divide(kernel.columns, form::columns_each);
+    return {blocks_for(parts, 1), {kernel, parts}};
   }
 };
 

@@ -8,6 +8,7 @@
 
 #include "dtm/core/config.hpp"
 #include "dtm/core/element.hpp"
+#include "dtm/kernels/block.hpp"
 
 namespace dtm::kernels {
 
@@ -44,6 +45,7 @@ struct distogram_target {
     T const* const first = target + pair * conformers * bins + bin;
     if (!aggregate) return A(first[k * bins]);
     A total = A(0);
+    DTM_KEEP_LOOP
     for (std::int64_t conformer = 0; conformer < conformers; ++conformer)
       total += A(first[conformer * bins]);
     return total * weight;
@@ -165,7 +167,7 @@ struct distogram_finish {
 };
 
 /// weight[b, k] of distogram_loss_backward from the upstream gradients of the loss and, where there
-/// is one, of the samples' losses; one index a (b, k). A few numbers.
+/// is one, of the samples' losses; one index a sample. A few numbers.
 template <class A>
 struct distogram_weights {
   A const* d_loss;        // [1]
@@ -173,10 +175,12 @@ struct distogram_weights {
   A const* denominator;   // [batch]
   std::int64_t all_samples, effective_conformers;
   A* weight;  // [batch, conformers]
-  DTM_HD void operator()(std::int64_t i) const {
-    std::int64_t const b = i / effective_conformers;
+  DTM_HD void operator()(std::int64_t b) const {
     A const of_sample = d_batch_loss != nullptr ? d_batch_loss[b] : A(0);
-    weight[i] = (of_sample + *d_loss / A(all_samples)) / (A(effective_conformers) * denominator[b]);
+    A const each =
+        (of_sample + *d_loss / A(all_samples)) / (A(effective_conformers) * denominator[b]);
+    for (std::int64_t k = 0; k < effective_conformers; ++k)
+      weight[b * effective_conformers + k] = each;
   }
 };
 
