@@ -156,6 +156,7 @@ DTM_HD T block_max(Block& block, T value) {
 template <class Kernel>
 struct each_index {
   static constexpr int threads = 256;
+  static constexpr int resident = resident_blocks<Kernel>();
   Kernel kernel;
   std::int64_t count;
   template <class Block>

@@ -144,6 +144,7 @@ struct distogram_loss_backward {
 /// the first distogram of least loss, and the mean over the conformers. A few numbers.
 template <class A>
 struct distogram_finish {
+  static constexpr int resident = 2;
   A const* totals;  // [batch, 1 + conformers * distograms]
   std::int64_t distograms, effective_conformers;
   A* denominator;           // [batch]

@@ -1,0 +1,241 @@
+#pragma once
+// Kernels against the host's version of the same operation, without a mesh. A test says once what
+// is run, over any context and element type; it runs
+//
+//   - on the host in fp64, which is the reference,
+//   - on the host in T,
+//   - on the emulator in T, in four orders of threads and blocks, with equal bits in all of them.
+//
+// Every difference to the reference stays below a bound that counts roundings: `roundings` of
+// values up to `magnitude` in the accumulation type, and one of the result in the storage type.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "dtm/backend/device/operations.hpp"
+#include "dtm/backend/emulated/launch.hpp"
+#include "dtm/backend/host/gemm.hpp"
+#include "dtm/backend/host/rows.hpp"
+#include "dtm/core/scratch.hpp"
+#include "dtm/kernels/random.hpp"
+#include "support/catch.hpp"
+#include "support/runner.hpp"
+
+namespace dtm::kernel_test {
+
+/// Fresh memory is NaN, so that reading before writing is seen.
+inline dtm::memory host_memory() {
+  dtm::memory memory;
+  memory.allocate = [](void*, std::size_t bytes) {
+    void* const pointer = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+    if (pointer == nullptr) throw std::bad_alloc();
+    return std::memset(pointer, 0xff, bytes);
+  };
+  memory.release = [](void*, void* pointer, std::size_t) noexcept { std::free(pointer); };
+  return memory;
+}
+
+inline dtm::memory emulated_memory() {
+  dtm::memory memory;
+  memory.allocate = [](void*, std::size_t bytes) {
+    return std::memset(emulation::allocate(bytes), 0xff, bytes);
+  };
+  memory.release = [](void*, void* pointer, std::size_t bytes) noexcept {
+    emulation::release(pointer, bytes);
+  };
+  return memory;
+}
+
+struct host_context {
+  using device_type = host;
+  dtm::memory storage = host_memory();
+  dtm::memory& memory() { return storage; }
+};
+
+/// What a planted fault leaves out of every launch.
+struct fault {
+  int barrier = -1;       // this call of sync(), counted from 0
+  int warp_barrier = -1;  // this call of sync_warp()
+  bool last_block = false;
+};
+
+template <class Block>
+struct faulty_block : Block {
+  fault const* left_out;
+  int barriers = 0, warp_barriers = 0;
+  faulty_block(Block const& block, fault const& which) : Block(block), left_out(&which) {}
+  void sync() {
+    if (barriers++ != left_out->barrier) Block::sync();
+  }
+  void sync_warp() {
+    if (warp_barriers++ != left_out->warp_barrier) Block::sync_warp();
+  }
+};
+
+template <class Kernel>
+struct faulty_kernel {
+  static constexpr int threads = Kernel::threads;
+  Kernel kernel;
+  fault left_out;
+  template <class Block>
+  void operator()(Block& block) const {
+    faulty_block<Block> other(block, left_out);
+    kernel(other);
+  }
+};
+
+struct emulated_context {
+  using device_type = emulated;
+  emulation::settings how;
+  fault left_out = {};
+  bool is_faulty = false;
+  dtm::memory storage = emulated_memory();
+  dtm::memory& memory() { return storage; }
+  template <class Kernel>
+  void launch(std::int64_t blocks, Kernel const& kernel) {
+    if (!is_faulty) return emulation::launch(blocks, kernel, how);
+    std::int64_t const fewer = left_out.last_block ? blocks - 1 : blocks;
+    emulation::launch(fewer, faulty_kernel<Kernel>{kernel, left_out}, how);
+  }
+};
+
+// ---- arrays ----
+
+/// An array of a context's memory, `skew` elements behind what is aligned.
+template <class T>
+struct array {
+  scratch<T> storage;
+  std::int64_t skew;
+
+  template <class Context>
+  array(Context& ctx, std::int64_t count, std::int64_t skewed = 0)
+      : storage(ctx.memory(), count + skewed), skew(skewed) {}
+  template <class Context>
+  array(Context& ctx, std::vector<double> const& values, std::int64_t skewed = 0)
+      : array(ctx, std::int64_t(values.size()), skewed) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      if constexpr (std::is_same_v<T, bf16>)
+        data()[i] = bf16(float(values[i]));
+      else
+        data()[i] = T(values[i]);
+    }
+  }
+  T* data() { return storage.data() + skew; }
+  void add_to(std::vector<double>& values) {
+    for (std::int64_t i = skew; i < storage.size(); ++i)
+      values.push_back(double(storage.data()[i]));
+  }
+};
+
+/// `count` numbers in [-1, 1) that T holds exactly; another `draw`, other numbers.
+template <class T>
+std::vector<double> numbers(std::int64_t count, std::uint32_t draw, double scale = 1) {
+  std::vector<double> values(std::size_t(count < 0 ? 0 : count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    auto const words = kernels::random_stream{7, draw, 0}.at(i);
+    float const value = float(scale) * (2 * kernels::uniform<float>::of(words) - 1);
+    values[i] = double(bf16(value));  // every type holds a bf16
+    if constexpr (!std::is_same_v<T, bf16>) values[i] = double(value);
+  }
+  return values;
+}
+
+// ---- comparison ----
+
+/// Half the distance of neighbours of 1.
+template <class T>
+constexpr double roundoff() {
+  return std::is_same_v<T, double> ? 0x1p-53 : std::is_same_v<T, float> ? 0x1p-24 : 0x1p-9;
+}
+
+/// A part of the results with one bound; none of the roundings where it is a copy.
+struct part {
+  char const* name;
+  std::int64_t count;
+  double roundings, magnitude;
+  bool is_stored = true;  // in T; otherwise in the accumulation type
+};
+
+/// The largest of |difference| / bound over a part.
+template <class T>
+double worst_ratio(double const* got, double const* expected, part const& of) {
+  using A = accumulate_t<T>;
+  double const in_sums = of.roundings * roundoff<A>() * of.magnitude;
+  double const stored = of.is_stored && !std::is_same_v<T, A> ? roundoff<T>() : 0;
+  double worst = 0;
+  for (std::int64_t i = 0; i < of.count; ++i) {
+    double const bound = in_sums + stored * (std::abs(expected[i]) + in_sums);
+    double const error = std::abs(got[i] - expected[i]);
+    if (error == 0) continue;
+    double const ratio = bound > 0 ? error / bound : INFINITY;
+    worst = ratio <= worst ? worst : ratio;  // NaN stays
+    if (std::isnan(ratio)) return ratio;
+  }
+  return worst;
+}
+
+template <class T>
+struct type_is {
+  using type = T;
+};
+
+/// run(context, type_is<T>) returns all results as doubles, in the order of the parts.
+template <class T, class Run>
+void compare(std::string const& what, std::vector<part> const& parts, Run const& run) {
+  INFO(what << " " << element_name<T>());
+  host_context host_64, host_t;
+  std::vector<double> const expected = run(host_64, type_is<double>{});
+  std::vector<double> const on_host = run(host_t, type_is<T>{});
+  auto const emulated_run = [&](emulation::settings const& how) {
+    emulated_context ctx{how};
+    return std::vector<double>(run(ctx, type_is<T>{}));
+  };
+  std::vector<double> const on_device = emulation::run_all_schedules(emulated_run);
+  std::int64_t total = 0;
+  for (part const& of : parts) total += of.count;
+  REQUIRE(std::int64_t(expected.size()) == total);
+  REQUIRE(on_host.size() == expected.size());
+  REQUIRE(on_device.size() == expected.size());
+  std::int64_t at = 0;
+  for (part const& of : parts) {
+    double const device = worst_ratio<T>(on_device.data() + at, expected.data() + at, of);
+    double const host = worst_ratio<T>(on_host.data() + at, expected.data() + at, of);
+    if (of.count > 0)
+      std::printf("%-34s %-5s %-12s %4.0f roundings: device %.3f, host %.3f of the bound\n",
+                  what.c_str(), element_name<T>(), of.name, of.roundings, device, host);
+    INFO(of.name);
+    CHECK(device <= 1);
+    CHECK(host <= 1);
+    at += of.count;
+  }
+}
+
+/// Does the fault show, as a broken rule or as other bits than without it?
+template <class Run>
+bool is_caught(fault const& left_out, Run const& run) {
+  std::vector<double> right, wrong;
+  emulated_context sound{{emulation::schedule::ascending, 1}};
+  run(sound, right);
+  try {
+    emulated_context broken{{emulation::schedule::ascending, 1}, left_out, true};
+    run(broken, wrong);
+  } catch (kernel_error const&) {
+    return true;
+  }
+  return right.size() != wrong.size() ||
+         std::memcmp(right.data(), wrong.data(), right.size() * sizeof(double)) != 0;
+}
+
+inline std::string size_text(char const* name, std::initializer_list<std::int64_t> sizes) {
+  std::string text = name;
+  for (std::int64_t const size : sizes) text += " " + std::to_string(size);
+  return text;
+}
+
+}  // namespace dtm::kernel_test
