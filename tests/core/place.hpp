@@ -11,12 +11,12 @@
 
 namespace dtm::testing {
 
-inline void* take_block(std::size_t bytes) {
+inline void* take_block(void*, std::size_t bytes) {
   void* const pointer = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   if (pointer == nullptr) throw std::bad_alloc();
   return pointer;
 }
-inline void give_block_back(void* pointer, std::size_t) noexcept {
+inline void give_block_back(void*, void* pointer, std::size_t) noexcept {
   std::free(pointer);
 }
 

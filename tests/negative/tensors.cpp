@@ -9,6 +9,11 @@ template <class Rows,
 using pinned_rows = tensor<float, Layout>;
 using mask_layout = layout<grid, shape<batch, tokens, tokens>, shard<0>, shard<1>, shard<2>>;
 
+struct host_context {
+  using device_type = host;
+  site_type const& where() const;
+};
+
 void takes_tokens(on_line<shape<tokens, c<8>>, shard<0>> const& x);
 
 #if DTM_CASE == 0
@@ -18,6 +23,7 @@ void program(site_type const& here, z_type& z, z_type& other,
   made = z.clone();
   other = std::move(z);
   takes_tokens(x);
+  z_type in_context(host_context{}, extents{bind<batch>(1), bind<tokens>(4)});
   z.to_local()(0, 0, 0, 0) = 1;
 }
 static_assert(sizeof(pinned_rows<pinned<tokens, 4>>) > 0);
@@ -171,4 +177,12 @@ float widened = bf16(1.0f);
 // case 21: run_time_dimension
 #if DTM_CASE == 21
 auto bound = bind<pinned<tokens, 4>>(4);
+#endif
+
+// case 22: error: static.assert.*dtm tensor: the context has another device than the tensor
+// case 22: device_is<(dtm::)?cuda, (dtm::)?host>
+#if DTM_CASE == 22
+void program(host_context const& ctx) {
+  tensor<float, pair_layout, cuda> z(ctx, extents{bind<batch>(1), bind<tokens>(4)});
+}
 #endif

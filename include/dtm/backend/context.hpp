@@ -5,13 +5,13 @@
 //
 //   context<host, mesh<dp, cp0, cp1>> ctx(world, {1, 2, 2});
 //
-// The constructor is collective over the world and throws mesh_error on all ranks where the mesh
+// Its groups() exchange numbers of the host; along<axes>() exchanges tiles, wherever the device has
+// them. The constructor is collective over the world and throws mesh_error on all ranks where the mesh
 // does not fit.
 
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dtm/comm/mesh_groups.hpp"
@@ -22,16 +22,21 @@
 
 namespace dtm {
 
-namespace detail {
+/// What a context has of its device: memory, how ranks exchange it, how kernels are launched. Not
+/// defined here; a backend header defines it, and forgetting that header is one error that names,
+/// say, backend<dtm::host> as incomplete.
+///
+///   using options                            run-time choices, the last argument of a context
+///   backend(comm::world&, options)           may be collective
+///   attach(memory&)                          sets the memory's functions
+///   connect(comm::mesh_groups&, memory&)     once, when the groups are there; may be collective
+///   along(comm::mesh_groups&, unsigned mask) the communicator for tiles, comm/communicator.hpp
+///   launch(blocks, kernel)                   of a device that runs kernels (kernels/block.hpp)
+///   finish()                                 waits for all work that was begun
+template <class Device>
+class backend;
 
-inline void* allocate_aligned(std::size_t bytes) {
-  void* const pointer = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-  if (pointer == nullptr) throw std::bad_alloc();
-  return pointer;
-}
-inline void release_aligned(void* pointer, std::size_t) noexcept {
-  std::free(pointer);
-}
+namespace detail {
 
 template <class Mesh>
 std::vector<std::string> axis_names() {
@@ -48,12 +53,15 @@ class context {
   using device_type = Device;
   using mesh_type = Mesh;
 
-  context(comm::world& world, std::vector<int> sizes, std::uint64_t seed = 0)
+  using options = typename backend<Device>::options;
+
+  context(comm::world& world, std::vector<int> sizes, std::uint64_t seed = 0, options chosen = {})
       : world_(world),
         groups_(world, detail::axis_names<Mesh>(), pinned_sizes(sizes)),
-        seed_(seed) {
-    memory_.allocate = &detail::allocate_aligned;
-    memory_.release = &detail::release_aligned;
+        seed_(seed),
+        backend_(world, std::move(chosen)) {
+    backend_.attach(memory_);
+    backend_.connect(groups_, memory_);
     memory_.fill_fresh = int(world.level()) >= int(comm::check_level::signatures);
     for (int axis = 0; axis < Mesh::rank; ++axis) {
       site_.sizes[axis] = groups_.size(axis);
@@ -70,6 +78,7 @@ class context {
   comm::ledger& ledger() { return groups_.ledger(); }
   dtm::memory& memory() { return memory_; }
   std::uint64_t seed() const { return seed_; }
+  backend<Device>& device() { return backend_; }
 
   template <class Axis>
   int size() const {
@@ -81,10 +90,18 @@ class context {
   }
   /// The ranks that differ only in these axes.
   template <class... Axis>
-  comm::group& along() {
-    return groups_.along(detail::axis_mask<Mesh, Axis...>);
+  auto& along() {
+    return backend_.along(groups_, detail::axis_mask<Mesh, Axis...>);
   }
-  comm::group& along_all() { return groups_.along((1u << Mesh::rank) - 1u); }
+  auto& along_all() { return backend_.along(groups_, (1u << Mesh::rank) - 1u); }
+
+  /// Runs a kernel on every block of a grid; what was launched before is complete or comes first.
+  template <class Kernel>
+  void launch(std::int64_t blocks, Kernel const& kernel) {
+    backend_.launch(blocks, kernel);
+  }
+  /// Waits for everything the device was given. Throws what a failure or the deadline makes of it.
+  void finish() { backend_.finish(); }
 
  private:
   static std::vector<int> pinned_sizes(std::vector<int> const& sizes) {
@@ -106,6 +123,7 @@ class context {
   dtm::memory memory_;
   site<Mesh> site_;
   std::uint64_t seed_;
+  backend<Device> backend_;
 };
 
 }  // namespace dtm

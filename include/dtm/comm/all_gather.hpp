@@ -13,14 +13,16 @@ struct unpack_gathered {
   site<Mesh> here;
   unsigned mask;
 
-  template <class Result, class T>
-  void operator()(Result& result, T const* received) const {
+  template <class Context, class Result, class T>
+  void operator()(Context& ctx, Result& result, T const* received) const {
     peers<Mesh> const group{here, mask};
     for (int peer = 0; peer < group.count(); ++peer) {
       int there[Mesh::rank];
       group.coordinates(peer, there);
       auto const part = tile_of<Source>(result.global(), here.sizes, there);
-      received = unpack(received, result.data(), result.tile(), part);
+      box_copy<typename Result::device_type>::unpack(ctx, received, result.data(), result.tile(),
+                                                     part);
+      received += part.size();
     }
   }
 };
@@ -37,12 +39,12 @@ struct collective<all_gather<Axis>> {
     result_type result(ctx, x.global());
     scratch<T> received(ctx.memory(), x.size() * ctx.template size<Axis>());
     call const what{"all_gather", name, layout_signature<X, result_type>(x), where};
-    pending messages =
+    auto messages =
         ctx.template along<Axis>().all_gather(x.data(), received.data(), x.size(), what);
     using finish = detail::unpack_gathered<typename X::layout_type, mesh_type>;
-    return in_flight<result_type, finish>(
-        std::move(result), {}, std::move(received), std::move(messages),
-        finish{ctx.where(), dtm::detail::axis_mask<mesh_type, Axis>});
+    return in_flight(ctx, std::move(result), scratch<T>(), std::move(received),
+                     std::move(messages),
+                     finish{ctx.where(), dtm::detail::axis_mask<mesh_type, Axis>});
   }
 };
 

@@ -21,12 +21,13 @@ struct collective<all_reduce<Axis...>> {
                   "dtm collective: one all_reduce has one operation; reduce the sum and the "
                   "maximum separately");
     result_type result(ctx, x.global());
-    group& ranks = ctx.template along<Axis...>();
-    pending messages = ranks.all_reduce(
+    auto& ranks = ctx.template along<Axis...>();
+    auto messages = ranks.all_reduce(
         x.data(), result.data(), x.size(), all_sum ? reduction::sum : reduction::max,
         call{"all_reduce", name, layout_signature<X, result_type>(x), where});
-    return in_flight<result_type, nothing_to_finish>(std::move(result), {}, {}, std::move(messages),
-                                                     {});
+    using T = typename X::element_type;
+    return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
+                     nothing_to_finish{});
   }
 };
 

@@ -19,33 +19,38 @@ template <int Rank, bool Add>
 struct unpack_exchange {
   exchange_plan<Rank> plan;
 
-  template <class Result, class T>
-  void operator()(Result& result, T const* received) const {
+  template <class Context, class Result, class T>
+  void operator()(Context& ctx, Result& result, T const* received) const {
+    using copy = box_copy<typename Result::device_type>;
     if constexpr (Add)
-      for (std::int64_t i = 0; i < result.size(); ++i) result.data()[i] = T(0.0f);
+      result.where().storage->fill_bytes(result.data(), 0, std::size_t(result.bytes()));
     for (auto const& part : plan.receive) {
       if constexpr (Add)
-        received = unpack_add(received, result.data(), result.tile(), part);
+        copy::unpack_add(ctx, received, result.data(), result.tile(), part);
       else
-        received = unpack(received, result.data(), result.tile(), part);
+        copy::unpack(ctx, received, result.data(), result.tile(), part);
+      received += part.size();
     }
   }
 };
 
-template <bool Add, class Result, class Context, class X>
-auto begin_exchange(Context& ctx, X const& x, group& ranks, exchange_plan<X::rank> plan,
+template <bool Add, class Result, class Context, class X, class Group>
+auto begin_exchange(Context& ctx, X const& x, Group& ranks, exchange_plan<X::rank> plan,
                     call const& what) {
   using T = typename X::element_type;
   Result result(ctx, x.global());
   scratch<T> sent(ctx.memory(), plan.sent), received(ctx.memory(), plan.received);
   T* end = sent.data();
-  for (auto const& part : plan.send) end = pack(x.data(), x.tile(), part, end);
-  pending messages =
+  for (auto const& part : plan.send) {
+    box_copy<typename X::device_type>::pack(ctx, x.data(), x.tile(), part, end);
+    end += part.size();
+  }
+  auto messages =
       ranks.all_to_all(sent.data(), std::span<std::int64_t const>(plan.send_counts),
                        received.data(), std::span<std::int64_t const>(plan.receive_counts), what);
   using finish = unpack_exchange<X::rank, Add>;
-  return in_flight<Result, finish>(std::move(result), std::move(sent), std::move(received),
-                                   std::move(messages), finish{std::move(plan)});
+  return in_flight(ctx, std::move(result), std::move(sent), std::move(received),
+                   std::move(messages), finish{std::move(plan)});
 }
 
 }  // namespace detail
@@ -96,7 +101,7 @@ struct collective<transpose<A, B>> {
     constexpr unsigned mask = dtm::detail::axis_mask<mesh_type, A, B>;
     constexpr bool adjoint = dtm::detail::is_partial<on_a> || dtm::detail::is_partial<on_b>;
     auto const& sizes = ctx.where().sizes;
-    group& ranks = ctx.template along<A, B>();
+    auto& ranks = ctx.template along<A, B>();
     call const what{"transpose", name, layout_signature<X, result_type>(x), where};
 
     if constexpr (dtm::detail::is_shard<on_a> && dtm::detail::is_shard<on_b>) {

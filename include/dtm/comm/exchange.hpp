@@ -129,7 +129,8 @@ void each_run(box<Rank> const& tile, box<Rank> const& part, Visit visit) {
 
 }  // namespace detail
 
-/// Copies a box of a tile into a packed buffer; returns the end of what was written.
+/// Copies a box of a tile into a packed buffer; returns the end of what was written. In the
+/// host's memory, as the two below.
 template <class T, int Rank>
 T* pack(T const* tile_data, box<Rank> const& tile, box<Rank> const& part, T* packed) {
   detail::each_run(tile, part, [&](std::int64_t offset, std::int64_t run) {
@@ -159,5 +160,29 @@ T const* unpack_add(T const* packed, T* tile_data, box<Rank> const& tile, box<Ra
   });
   return packed;
 }
+
+/// The same where the device of a context holds tile and buffer; a backend header defines it for
+/// its device.
+template <class Device>
+struct box_copy;
+
+template <>
+struct box_copy<host> {
+  template <class Context, class T, int Rank>
+  static void pack(Context&, T const* tile_data, box<Rank> const& tile, box<Rank> const& part,
+                   T* packed) {
+    comm::pack(tile_data, tile, part, packed);
+  }
+  template <class Context, class T, int Rank>
+  static void unpack(Context&, T const* packed, T* tile_data, box<Rank> const& tile,
+                     box<Rank> const& part) {
+    comm::unpack(packed, tile_data, tile, part);
+  }
+  template <class Context, class T, int Rank>
+  static void unpack_add(Context&, T const* packed, T* tile_data, box<Rank> const& tile,
+                         box<Rank> const& part) {
+    comm::unpack_add(packed, tile_data, tile, part);
+  }
+};
 
 }  // namespace dtm::comm

@@ -3,8 +3,9 @@
 // collective over the group, begins without waiting (from check level 2 on it first compares
 // signatures) and is complete when `wait` has returned.
 //
-// Memory: `in` is copied when the operation begins, `out` is written when the wait succeeds. So a
+// Memory: `in` is copied when the operation begins, `out` is written when the wait succeeds, so a
 // failure of a peer never leaves MPI with pointers into memory that the unwinding stack has freed.
+// Operands may lie in a device's memory, which then does the copies.
 // Counts are 64-bit and count elements. A group of one copies and does not call MPI.
 
 #include <cstdint>
@@ -16,6 +17,8 @@
 #include <string_view>
 #include <utility>
 
+#include <dtm/core/memory.hpp>
+
 #include "ledger.hpp"
 #include "pending.hpp"
 
@@ -23,10 +26,16 @@ namespace dtm::comm {
 
 class group {
  public:
-  group(std::shared_ptr<channel> ranks, std::string name, ledger& book)
-      : channel_(std::move(ranks)), name_(std::move(name)), book_(book) {}
+  /// Operands lie in the host's memory, or in `storage`, from where they are copied.
+  group(std::shared_ptr<channel> ranks, std::string name, ledger& book, memory* storage = nullptr)
+      : channel_(std::move(ranks)), name_(std::move(name)), book_(book), storage_(storage) {}
   group(group const&) = delete;
   group& operator=(group const&) = delete;
+
+  /// The same ranks and ledger; operands lie in `storage`.
+  std::unique_ptr<group> with_operands_in(memory& storage) const {
+    return std::make_unique<group>(channel_, name_, book_, &storage);
+  }
 
   int rank() const { return channel_->rank(); }
   int size() const { return channel_->size(); }
@@ -137,29 +146,45 @@ class group {
   static std::unique_ptr<std::byte[]> fresh(std::size_t bytes) {
     return std::make_unique_for_overwrite<std::byte[]>(bytes);
   }
-  static void copy(void* to, void const* from, std::size_t bytes) {
-    if (bytes > 0 && to != from) std::memmove(to, from, bytes);
+  // Between the operands, which may lie in a device's memory, and the buffers MPI works on.
+  void fetch(std::byte* to, void const* from, std::size_t bytes) const {
+    if (storage_ != nullptr)
+      storage_->copy_to_host(to, from, bytes);
+    else if (bytes > 0)
+      std::memcpy(to, from, bytes);
+  }
+  static void store(memory* storage, void* to, std::byte const* from, std::size_t bytes) {
+    if (storage != nullptr)
+      storage->copy_from_host(to, from, bytes);
+    else if (bytes > 0)
+      std::memcpy(to, from, bytes);
   }
   /// All bits set are a NaN for every floating type: whoever reads before the data is there will
   /// see it.
   void spoil(void* out, void const* in, std::size_t bytes) const {
-    if (channel_->checks(check_level::signatures) && bytes > 0 && out != in)
+    if (!channel_->checks(check_level::signatures) || bytes == 0 || out == in) return;
+    if (storage_ != nullptr)
+      storage_->fill_bytes(out, 0xff, bytes);
+    else
       std::memset(out, 0xff, bytes);
   }
 
   /// A group of one: the result is there at once.
   pending local(operation const& op, void* out, void const* in, std::size_t bytes) {
-    copy(out, in, bytes);
+    if (storage_ != nullptr)
+      storage_->copy_within(out, in, bytes);
+    else if (bytes > 0 && out != in)
+      std::memmove(out, in, bytes);
     channel_->close(op.what);
     return pending();
   }
   /// The result goes to `out` and is compared over the ranks when it is replicated.
-  static pending deliver(std::shared_ptr<operation> op, void* out, std::size_t bytes,
-                         bool replicated) {
-    op->finish = [out, bytes, replicated](operation& done) {
-      copy(out, done.received.get(), bytes);
+  pending deliver(std::shared_ptr<operation> op, void* out, std::size_t bytes,
+                  bool replicated) const {
+    op->finish = [out, bytes, replicated, storage = storage_](operation& done) {
+      store(storage, out, done.received.get(), bytes);
       if (replicated && done.ranks->checks(check_level::data))
-        done.ranks->check_replicas(out, bytes, done.what);
+        done.ranks->check_replicas(done.received.get(), bytes, done.what);
     };
     return pending(std::move(op));
   }
@@ -171,6 +196,7 @@ class group {
   std::shared_ptr<channel> channel_;
   std::string name_;
   ledger& book_;
+  memory* storage_;
 };
 
 inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t count,
@@ -181,7 +207,7 @@ inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t c
   record(who, type, count, mpi::checked_product(count, 2) * (size() - 1) / size());
   if (size() == 1) return local(*op, out, in, size_in_bytes);
   op->received = fresh(size_in_bytes);
-  copy(op->received.get(), in, size_in_bytes);
+  fetch(op->received.get(), in, size_in_bytes);
   spoil(out, in, size_in_bytes);
   op->requests = {mpi::all_reduce(op->received.get(), count, type, how, native())};
   return deliver(std::move(op), out, size_in_bytes, true);
@@ -196,7 +222,7 @@ inline pending group::begin_all_gather(void const* in, void* out, std::int64_t c
   record(who, type, count, count * (size() - 1));
   if (size() == 1) return local(*op, out, in, block);
   op->received = fresh(total);
-  copy(op->received.get() + block * std::size_t(rank()), in, block);
+  fetch(op->received.get() + block * std::size_t(rank()), in, block);
   spoil(out, in, total);
   op->requests = {mpi::all_gather(op->received.get(), count, type, native())};
   return deliver(std::move(op), out, total, true);
@@ -212,7 +238,7 @@ inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64
   if (size() == 1) return local(*op, out, in, block);
   op->sent = fresh(total);
   op->received = fresh(block);
-  copy(op->sent.get(), in, total);
+  fetch(op->sent.get(), in, total);
   spoil(out, in, block);
   op->requests = {
       mpi::reduce_scatter(op->sent.get(), op->received.get(), count, type, how, native())};
@@ -229,7 +255,7 @@ inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datat
   if (size() == 1) return local(*op, data, data, size_in_bytes);
   op->received = fresh(size_in_bytes);
   if (rank() == root)
-    copy(op->received.get(), data, size_in_bytes);
+    fetch(op->received.get(), data, size_in_bytes);
   else
     spoil(data, nullptr, size_in_bytes);
   op->requests = {mpi::broadcast(op->received.get(), count, type, root, native())};
@@ -252,7 +278,7 @@ inline pending group::begin_shift(void const* in, void* out, std::int64_t count,
   if (stays) return local(*op, out, in, size_in_bytes);
   op->sent = fresh(size_in_bytes);
   op->received = fresh(size_in_bytes);
-  copy(op->sent.get(), in, size_in_bytes);
+  fetch(op->sent.get(), in, size_in_bytes);
   spoil(out, in, size_in_bytes);
   int const tag = int(op->what.sequence % 32768);  // the least range of tags that MPI guarantees
   op->requests.push_back(mpi::receive(op->received.get(), count, type, from, tag, native()));
@@ -287,8 +313,8 @@ inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t co
              received_bytes = bytes(receive_offsets.back(), type);
   op->sent = fresh(sent_bytes);
   op->received = fresh(received_bytes);
-  copy(op->sent.get(), in, sent_bytes);
-  copy(op->received.get() + own_at, own_in, own);
+  fetch(op->sent.get(), in, sent_bytes);
+  fetch(op->received.get() + own_at, own_in, own);
   spoil(out, in, received_bytes);
   auto blocks = std::make_shared<std::pair<mpi::blocks, mpi::blocks>>(
       mpi::blocks(send_counts, type), mpi::blocks(receive_counts, type));

@@ -51,6 +51,12 @@ class mesh_groups {
     return *groups_[axis_mask];
   }
 
+  group& along_all() { return along((1u << sizes_.size()) - 1u); }
+  /// The same ranks, with operands in a device's memory.
+  std::unique_ptr<group> along(unsigned axis_mask, memory& storage) {
+    return along(axis_mask).with_operands_in(storage);
+  }
+
   comm::ledger& ledger() { return *ledger_; }
   comm::ledger const& ledger() const { return *ledger_; }
 

@@ -22,13 +22,14 @@ struct collective<reduce_scatter<Axis, Dimension>> {
       group.coordinates(peer, there);
       auto const part =
           tile_of<typename result_type::layout_type>(x.global(), ctx.where().sizes, there);
-      end = pack(x.data(), x.tile(), part, end);
+      box_copy<typename X::device_type>::pack(ctx, x.data(), x.tile(), part, end);
+      end += part.size();
     }
     call const what{"reduce_scatter", name, layout_signature<X, result_type>(x), where};
-    pending messages = ctx.template along<Axis>().reduce_scatter(
+    auto messages = ctx.template along<Axis>().reduce_scatter(
         sent.data(), result.data(), result.size(), reduction::sum, what);
-    return in_flight<result_type, nothing_to_finish>(std::move(result), std::move(sent), {},
-                                                     std::move(messages), {});
+    return in_flight(ctx, std::move(result), std::move(sent), scratch<T>(), std::move(messages),
+                     nothing_to_finish{});
   }
 };
 

@@ -11,13 +11,15 @@ struct collective<ring_shift<Axis>> {
   template <class Context, class X>
   static auto begin(Context& ctx, X const& x, int distance, char const* name, call_site where) {
     X result(ctx, x.global());
-    group& ranks = ctx.template along<Axis>();
+    auto& ranks = ctx.template along<Axis>();
     int const size = ranks.size();
     int const step = (distance % size + size) % size;
-    pending messages = ranks.shift(
+    auto messages = ranks.shift(
         x.data(), result.data(), x.size(), (ranks.rank() - step + size) % size,
         (ranks.rank() + step) % size, call{"ring_shift", name, layout_signature<X, X>(x), where});
-    return in_flight<X, nothing_to_finish>(std::move(result), {}, {}, std::move(messages), {});
+    using T = typename X::element_type;
+    return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
+                     nothing_to_finish{});
   }
 };
 
@@ -26,9 +28,11 @@ struct collective<broadcast<Axis>> {
   template <class Context, class X>
   static auto begin(Context& ctx, X const& x, char const* name, call_site where) {
     X result = x.clone();
-    pending messages = ctx.template along<Axis>().broadcast(
+    auto messages = ctx.template along<Axis>().broadcast(
         result.data(), result.size(), 0, call{"broadcast", name, layout_signature<X, X>(x), where});
-    return in_flight<X, nothing_to_finish>(std::move(result), {}, {}, std::move(messages), {});
+    using T = typename X::element_type;
+    return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
+                     nothing_to_finish{});
   }
 };
 
@@ -45,7 +49,7 @@ struct collective<all_slice<Axis, Dimension>> {
   static auto begin(Context& ctx, X const& x, char const*, call_site) {
     using result_type = dtm::detail::unchecked_after_t<all_slice<Axis, Dimension>, X>;
     result_type result(ctx, x.global());
-    pack(x.data(), x.tile(), result.tile(), result.data());
+    box_copy<typename X::device_type>::pack(ctx, x.data(), x.tile(), result.tile(), result.data());
     return at_once<result_type>{std::move(result)};
   }
 };

@@ -13,6 +13,7 @@
 #include "dtm/comm/begin.hpp"
 #include "dtm/comm/exchange.hpp"
 #include "dtm/comm/group.hpp"
+#include "dtm/core/host_copy.hpp"
 #include "dtm/core/scratch.hpp"
 
 namespace dtm::comm {
@@ -74,14 +75,15 @@ std::uint64_t layout_signature(Source const& source) {
 }
 
 /// A result on its way. `Finish` unpacks the received buffer; wait() must be called.
-template <class Result, class Finish>
+template <class Context, class Result, class Messages, class Finish>
 class [[nodiscard]] in_flight {
  public:
   using element_type = typename Result::element_type;
 
-  in_flight(Result result, scratch<element_type> sent, scratch<element_type> received,
-            pending messages, Finish finish)
-      : result_(std::move(result)),
+  in_flight(Context& ctx, Result result, scratch<element_type> sent,
+            scratch<element_type> received, Messages messages, Finish finish)
+      : ctx_(ctx),
+        result_(std::move(result)),
         sent_(std::move(sent)),
         received_(std::move(received)),
         messages_(std::move(messages)),
@@ -89,20 +91,21 @@ class [[nodiscard]] in_flight {
 
   Result wait() {
     messages_.wait();
-    finish_(result_, static_cast<element_type const*>(received_.data()));
+    finish_(ctx_, result_, static_cast<element_type const*>(received_.data()));
     return std::move(result_);
   }
 
  private:
+  Context& ctx_;
   Result result_;
   scratch<element_type> sent_, received_;
-  pending messages_;
+  Messages messages_;
   Finish finish_;
 };
 
 struct nothing_to_finish {
-  template <class Result, class T>
-  void operator()(Result&, T const*) const {}
+  template <class Context, class Result, class T>
+  void operator()(Context&, Result&, T const*) const {}
 };
 
 template <class Mesh, class Shape, class... P>
@@ -123,15 +126,15 @@ void require_finite(Context& ctx, X const& x, char const* operation, char const*
         ranks,
         [&] {
           auto const tile = x.tile();
+          auto const values = on_host(x);
           detail::each_run(
               tile, without_padding(tile, typename X::shape_type{}), [&](auto offset, auto run) {
                 for (std::int64_t i = offset; i < offset + run; ++i)
-                  if (std::isnan(double(x.data()[i])) ||
-                      (!maximum && std::isinf(double(x.data()[i]))))
+                  if (std::isnan(double(values[i])) || (!maximum && std::isinf(double(values[i]))))
                     throw replication_error("dtm " + std::string(operation) + ": element " +
                                             detail::index_text(tile, i) + " of " +
                                             (*name != 0 ? name : "the operand") + " is " +
-                                            std::to_string(double(x.data()[i])) +
+                                            std::to_string(double(values[i])) +
                                             "; find the operation that made it");
               });
         },

@@ -9,7 +9,7 @@
 
 #include "dtm/comm/agreement.hpp"
 #include "dtm/comm/signature.hpp"
-#include "dtm/core/tensor.hpp"
+#include "dtm/core/host_copy.hpp"
 
 namespace dtm {
 
@@ -45,24 +45,25 @@ template <class Context, class T, class Layout, class Device>
 requires requires(Context& ctx) {
   ctx.world();
 }
-void verify_replicas(Context& ctx, tensor<T, Layout, Device> const& x, char const* name = "") {
+void verify_replicas(Context& ctx, tensor<T, Layout, Device> const& x) {
   constexpr unsigned mask = detail::replicated_axes<Layout>();
   if constexpr (mask != 0) {
     auto& world = ctx.world();
     if (int(world.level()) < int(comm::check_level::data)) return;
-    std::int64_t const hash = comm::hash_bytes(x.data(), std::size_t(x.bytes()));
+    auto const values = on_host(x);
+    std::int64_t const hash = comm::hash_bytes(values.data(), std::size_t(values.bytes()));
     std::int64_t const mine[] = {hash, -hash};
     std::int64_t most[2];
     auto& replicas = ctx.groups().along(mask);
     replicas
         .all_reduce(mine, most, 2, comm::reduction::max,
-                    comm::call{"verify_replicas", name, 0, comm::call_site::current()})
+                    comm::call{"verify_replicas", "", 0, comm::call_site::current()})
         .wait();
     comm::agree(world, [&] {
       if (most[0] != -most[1])
         throw replication_error(
-            "dtm from_local: " + std::string(name) + (*name != 0 ? " " : "") +
-            "is claimed to be replicated on " + std::string(replicas.name()) +
+            "dtm from_local: the local block is claimed to be replicated on " +
+            std::string(replicas.name()) +
             " and its bits differ there; claim the placement that it has, or broadcast it");
     });
   }

@@ -1,11 +1,17 @@
 #pragma once
-// The devices a tensor can live on. Empty tags: a backend header says what they can do.
+// The devices a tensor can live on. Tags: a backend header says what they can do.
 
 namespace dtm {
 
-struct host {};      // CPU memory, Eigen, MPI
-struct cuda {};      // GPU memory, kernels, NCCL
-struct emulated {};  // the same kernels on the CPU, MPI: a test instrument
+struct host {  // CPU memory, Eigen, MPI
+  static constexpr char const* name = "host";
+};
+struct cuda {  // GPU memory, kernels, NCCL
+  static constexpr char const* name = "cuda";
+};
+struct emulated {  // the same kernels on the CPU, MPI: a test instrument
+  static constexpr char const* name = "emulated";
+};
 
 template <class Device>
 inline constexpr bool runs_kernels = false;

@@ -37,6 +37,29 @@ struct mesh_is {
                 "that names mesh_is");
 };
 
+template <class Expected, class Context>
+struct device_is {
+  static_assert(false_for<Expected, Context>,
+                "dtm tensor: the context has another device than the tensor; Expected and Context "
+                "stand in the line that names device_is");
+};
+
+// Of a context; what stands for one in tests of types has none and means the host.
+template <class Context, class = void>
+struct device_of {
+  using type = host;
+  template <class Device>
+  using check = passed<void>;
+};
+template <class Context>
+struct device_of<Context, std::void_t<typename Context::device_type>> {
+  using type = typename Context::device_type;
+  template <class Device>
+  using check = unless<std::is_same_v<Device, type>, device_is<Device, type>>;
+};
+template <class Context>
+using device_of_t = typename device_of<std::remove_const_t<Context>>::type;
+
 template <class Dimension, class... D>
 constexpr std::int64_t bound_extent(extents<D...> const& bound) {
   if constexpr (run_time_dimension<Dimension> && extents<D...>::template has<Dimension>) {
@@ -97,11 +120,13 @@ class tensor
 
   template <class Where>
   tensor(Where const& context, global_extents<rank> const& wanted) : site_(same_mesh(context)) {
+    (void)sizeof(typename detail::device_of<Where>::template check<Device>);
     global_ = checked_extents<Layout>(wanted, site_.sizes);
     auto const held = tile();
     size_ = held.size();
     data_ = static_cast<T*>(site_.storage->take(std::size_t(size_) * sizeof(T)));
-    if (site_.storage->fill_fresh) fill_with_nan();
+    if (site_.storage->fill_fresh)
+      site_.storage->fill_bytes(data_, floating_element<T> ? 0xff : 0x7b, std::size_t(bytes()));
   }
 
   tensor(tensor&& other) noexcept
@@ -124,8 +149,16 @@ class tensor
 
   tensor clone() const {
     tensor copy(site_, global_);
-    for (std::int64_t i = 0; i < size_; ++i) copy.data_[i] = data_[i];
+    site_.storage->copy_within(copy.data_, data_, std::size_t(bytes()));
     return copy;
+  }
+  /// size() elements to or from memory that the host may touch; data() of a device's tensor is
+  /// not.
+  void copy_to_host(T* to) const {
+    site_.storage->copy_to_host(to, data_, std::size_t(bytes()));
+  }
+  void copy_from_host(T const* from) {
+    site_.storage->copy_from_host(data_, from, std::size_t(bytes()));
   }
   /// Frees the tile before the end of the scope.
   void release() noexcept {
@@ -186,15 +219,6 @@ class tensor
     for (int d = 0; d < rank; ++d) result.extent[d] = held.extent(d);
     return result;
   }
-  void fill_with_nan() {
-    if constexpr (floating_element<T>) {
-      for (std::int64_t i = 0; i < size_; ++i) data_[i] = T(__builtin_nanf(""));
-    } else {
-      auto* const bytes = reinterpret_cast<unsigned char*>(data_);
-      for (std::int64_t i = 0; i < size_ * std::int64_t(sizeof(T)); ++i) bytes[i] = 0x7b;
-    }
-  }
-
   site<mesh_type> site_{};
   global_extents<rank> global_{};
   std::int64_t size_ = 0;
@@ -229,17 +253,26 @@ using with_layout_t = tensor<typename Tensor::element_type, Layout, typename Ten
 template <class Tensor, class T>
 using with_element_t = tensor<T, typename Tensor::layout_type, typename Tensor::device_type>;
 
-/// Takes a local block back as a tile (law L15). Throws layout_error unless the block has the size
-/// of the tile. With a context the claimed layout is verified between the ranks at check levels 2
-/// and 3 (comm/verify_layout.hpp).
-template <class Layout, class Where, class T, class Device = host>
+/// The value of a tensor of one element on this rank, where the host may have it.
+template <any_tensor X>
+typename X::element_type item(X const& x) {
+  if (x.size() != 1) detail::refuse_local_size("item", x.size(), 1);
+  typename X::element_type value;
+  x.copy_to_host(&value);
+  return value;
+}
+
+/// Takes a local block, in the memory of the device, back as a tile (law L15). Throws layout_error
+/// unless the block has the size of the tile. With a context the claimed layout is verified between
+/// the ranks at check levels 2 and 3 (comm/verify_layout.hpp).
+template <class Layout, class Where, class T, class Device = detail::device_of_t<Where>>
 tensor<T, Layout, Device> from_local(Where& context, T const* local, std::int64_t count,
                                      global_extents<Layout::rank> const& global) {
   tensor<T, Layout, Device> result(context, global);
   if constexpr (requires { verify_claim(context, result, count); })
     verify_claim(context, result, count);
   if (count != result.size()) detail::refuse_local_size("from_local", count, result.size());
-  for (std::int64_t i = 0; i < count; ++i) result.data()[i] = local[i];
+  result.where().storage->copy_within(result.data(), local, std::size_t(result.bytes()));
   if constexpr (requires { verify_replicas(context, result); }) verify_replicas(context, result);
   return result;
 }

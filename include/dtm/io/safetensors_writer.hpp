@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <span>
 #include <string>
@@ -30,12 +31,13 @@ struct tensor_to_write {
   dtype type = dtype::f64;
   std::vector<std::int64_t> shape;
   std::span<std::byte const> bytes;
+  std::shared_ptr<void const> owner = nullptr;  // of the bytes, where nobody else is
 };
 
 template <storable T>
 tensor_to_write to_write(std::string name, std::vector<std::int64_t> shape,
                          std::span<T const> values) {
-  return {std::move(name), stored_as<T>::value, std::move(shape), std::as_bytes(values)};
+  return {std::move(name), stored_as<T>::value, std::move(shape), std::as_bytes(values), nullptr};
 }
 
 using metadata_to_write = std::vector<std::pair<std::string, std::string>>;

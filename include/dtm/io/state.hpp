@@ -12,8 +12,10 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -26,13 +28,21 @@
 namespace dtm::io {
 
 /// Names, shapes and values of a module's parameters in registration order; borrows the module's
-/// memory.
+/// memory where that is the host's, otherwise holds copies.
 template <class Module>
 std::vector<tensor_to_write> state_dict(Module const& module) {
   std::vector<tensor_to_write> state;
-  for (auto const& view : named_parameters(module))
-    state.push_back(
-        to_write(view.name, view.extents, std::span(view.data, std::size_t(view.count))));
+  using T = typename Module::element;
+  for (auto const& view : named_parameters(module)) {
+    if constexpr (std::is_same_v<typename Module::space_type::device, host>) {
+      state.push_back(
+          to_write(view.name, view.extents, std::span(view.data, std::size_t(view.count))));
+    } else {
+      auto const copy = std::make_shared<std::vector<T> const>(view.values());
+      state.push_back(to_write(view.name, view.extents, std::span(*copy)));
+      state.back().owner = copy;
+    }
+  }
   return state;
 }
 
@@ -59,7 +69,7 @@ void load_state(comm::world& world, Module& module, std::string const& path) {
     return read;
   });
   for (std::size_t p = 0; p < views.size(); ++p)
-    std::copy(values[p].begin(), values[p].end(), views[p].data);
+    views[p].assign(values[p]);
 }
 
 }  // namespace dtm::io

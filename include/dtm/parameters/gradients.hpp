@@ -9,7 +9,6 @@
 //   auto complete = synchronise(ctx, std::move(pending));
 
 #include <algorithm>
-#include <cstring>
 
 #include "dtm/comm/transition.hpp"
 #include "dtm/parameters/walk.hpp"
@@ -19,8 +18,7 @@ namespace dtm {
 template <class Module>
 void set_to_zero(Module& module) {
   each_parameter(module, [](std::string const&, auto& parameter) {
-    using T = typename std::remove_cvref_t<decltype(parameter)>::element_type;
-    std::fill_n(parameter.data(), parameter.size(), T(0.0f));
+    parameter.where().storage->fill_bytes(parameter.data(), 0, std::size_t(parameter.bytes()));
   });
 }
 
@@ -96,7 +94,8 @@ void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete,
     };
     std::int64_t const filled =
         each_piece([&](std::size_t p, std::int64_t at, std::int64_t into, std::int64_t piece) {
-          std::memcpy(bucket.data() + into, from[p].data + at, std::size_t(piece) * sizeof(T));
+          ctx.memory().copy_within(bucket.data() + into, from[p].data + at,
+                                   std::size_t(piece) * sizeof(T));
         });
     if (filled == 0) break;
     ctx.along_all()
@@ -104,7 +103,8 @@ void sum_in_buckets(Context& ctx, Pending& pending, Complete& complete,
                     comm::call{"all_reduce", "gradients", std::uint64_t(filled), where})
         .wait();
     each_piece([&](std::size_t p, std::int64_t at, std::int64_t into, std::int64_t piece) {
-      std::memcpy(to[p].data + at, bucket.data() + into, std::size_t(piece) * sizeof(T));
+      ctx.memory().copy_within(to[p].data + at, bucket.data() + into,
+                               std::size_t(piece) * sizeof(T));
     });
   }
 }

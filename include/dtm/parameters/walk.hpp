@@ -18,6 +18,7 @@
 #include <boost/hana/tuple.hpp>
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -82,13 +83,28 @@ void each_parameter(Module& module, Visit visit) {
   detail::walk(module, "", visit);
 }
 
-/// One parameter as plain data: what an optimiser, a bucket or a file needs.
+/// One parameter as plain data: what an optimiser, a bucket or a file needs. `data` lies in the
+/// memory of its device, which `values` and `assign` copy from and to.
 template <class T>
 struct parameter_view {
   std::string name;
   std::vector<std::int64_t> extents;
   T* data;
   std::int64_t count;
+  memory* storage;
+
+  std::size_t bytes() const { return std::size_t(count) * sizeof(T); }
+  std::vector<std::remove_const_t<T>> values() const {
+    std::vector<std::remove_const_t<T>> read(static_cast<std::size_t>(count));
+    storage->copy_to_host(read.data(), data, bytes());
+    return read;
+  }
+  /// Throws layout_error unless there are as many values as elements.
+  void assign(std::span<T const> values) const {
+    if (std::int64_t(values.size()) != count)
+      detail::refuse_local_size(name.c_str(), std::int64_t(values.size()), count);
+    storage->copy_from_host(data, values.data(), bytes());
+  }
 };
 
 /// All parameters of a tree by name; all trees of one module list them in the same order.
@@ -97,7 +113,8 @@ auto named_parameters(Module& module) {
   using element = typename Module::template parameter_element<std::is_const_v<Module>>;
   std::vector<parameter_view<element>> views;
   each_parameter(module, [&](std::string const& name, auto& parameter) {
-    parameter_view<element> view{name, {}, parameter.data(), parameter.size()};
+    parameter_view<element> view{
+        name, {}, parameter.data(), parameter.size(), parameter.where().storage};
     for (int d = 0; d < std::remove_cvref_t<decltype(parameter)>::rank; ++d)
       view.extents.push_back(parameter.global_extent(d));
     views.push_back(std::move(view));

@@ -21,6 +21,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "dtm/contract/budget.hpp"
 #include "dtm/serial/array.hpp"
@@ -213,9 +214,11 @@ void fill(X& x, draw_function const& draw, std::uint64_t key) {
      ...);
   }
   (std::make_integer_sequence<int, layout_type::mesh_type::rank>{});
+  std::vector<typename X::element_type> values(std::size_t(x.size()));
   each_place<X>(x.global(), x.tile(), [&](place const& p, std::int64_t offset) {
-    x.data()[offset] = to_element<typename X::element_type>(share * draw(key, p));
+    values[std::size_t(offset)] = to_element<typename X::element_type>(share * draw(key, p));
   });
+  x.copy_from_host(values.data());
 }
 
 /// The whole drawn tensor, rounded as its tiles are.

@@ -13,6 +13,7 @@
 
 #include "dtm/backend/context.hpp"
 #include "dtm/comm/exchange.hpp"
+#include "dtm/core/host_copy.hpp"
 #include "dtm/serial/array.hpp"
 
 namespace dtm::testing {
@@ -57,14 +58,17 @@ completed_t<X> complete(Context& ctx, X const& x) {
   using completed = detail::completed_layout<typename X::layout_type>;
   using A = accumulate_t<typename X::element_type>;
   completed_t<X> result(ctx, x.global());
-  for (std::int64_t i = 0; i < x.size(); ++i) result.data()[i] = A(x.data()[i]);
+  auto const terms = on_host(x);
+  std::vector<A> values;
+  for (auto const term : terms) values.push_back(A(term));
   if constexpr (completed::mask() != 0)
     ctx.groups()
         .along(completed::mask())
-        .all_reduce(result.data(), result.data(), result.size(),
+        .all_reduce(values.data(), values.data(), result.size(),
                     completed::maximum ? comm::reduction::max : comm::reduction::sum,
                     comm::call{"all_reduce", "complete", 0, comm::call_site::current()})
         .wait();
+  result.copy_from_host(values.data());
   return result;
 }
 
@@ -92,7 +96,7 @@ gathered<gathered_element<X>> gather(Context& ctx, X const& x) {
   comm::peers<mesh_type> const all{here, (1u << mesh_type::rank) - 1u};
   std::vector<typename X::element_type> tiles(std::size_t(x.size() * all.count()));
   everyone(ctx)
-      .all_gather(x.data(), tiles.data(), x.size(),
+      .all_gather(on_host(x).data(), tiles.data(), x.size(),
                   comm::call{"all_gather", "full_tensor", 0, comm::call_site::current()})
       .wait();
 

@@ -228,16 +228,20 @@ void check_differences(Run& run, reference const& gradients) {
     auto const& gradient = gradients.input_gradients[i];
     std::uint64_t const key = key_of(run.plan().seed, "direction d" + run.input_names()[i]);
     double const length = length_of(key, gradient.values.size());
-    auto const before = x.clone();
+    using X = std::remove_cvref_t<decltype(x)>;
+    using element = typename X::element_type;
+    auto const kept = x.clone();
+    auto const before = on_host(kept);
+    std::vector<element> moved(std::size_t(x.size()));
     judge("d" + run.input_names()[i], gradient, length, key, [&](double s) {
-      each_place<std::remove_cvref_t<decltype(x)>>(
-          x.global(), x.tile(), [&](place const& p, std::int64_t offset) {
-            x.data()[offset] = to_element<typename std::remove_cvref_t<decltype(x)>::element_type>(
-                to_double(before.data()[offset]) + s * uniform(key, p.linear) / length);
-          });
+      each_place<X>(x.global(), x.tile(), [&](place const& p, std::int64_t offset) {
+        moved[std::size_t(offset)] = to_element<element>(to_double(before[offset]) +
+                                                         s * uniform(key, p.linear) / length);
+      });
+      x.copy_from_host(moved.data());
       return run.loss();
     });
-    std::copy_n(before.data(), before.size(), x.data());
+    x.copy_from_host(before.data());
   });
   if constexpr (Run::has_parameters) {
     std::size_t at = 0;
@@ -245,14 +249,17 @@ void check_differences(Run& run, reference const& gradients) {
       auto const& gradient = gradients.parameter_gradients[at++].values;
       std::uint64_t const key = key_of(run.plan().seed, "direction " + name);
       double const length = length_of(key, gradient.values.size());
-      auto const before = parameter.clone();
+      auto const kept = parameter.clone();
+      auto const before = on_host(kept);
+      std::vector<T> moved(std::size_t(parameter.size()));
       judge(name, gradient, length, key, [&](double s) {
-        for (std::int64_t i = 0; i < parameter.size(); ++i)
-          parameter.data()[i] = to_element<T>(to_double(before.data()[i]) +
-                                              s * uniform(key, std::uint64_t(i)) / length);
+        for (std::size_t i = 0; i < moved.size(); ++i)
+          moved[i] = to_element<T>(to_double(before[std::int64_t(i)]) +
+                                   s * uniform(key, i) / length);
+        parameter.copy_from_host(moved.data());
         return run.loss();
       });
-      std::copy_n(before.data(), before.size(), parameter.data());
+      parameter.copy_from_host(before.data());
     });
   }
 }
@@ -263,6 +270,8 @@ std::string title_of(Run& run) {
   std::string title = run.plan().title.empty()
                           ? module_name<std::remove_cvref_t<decltype(run.module())>>()
                           : run.plan().title;
+  using device_type = typename std::remove_cvref_t<decltype(run.ctx())>::device_type;
+  if (!std::is_same_v<device_type, host>) title += std::string(" on ") + device_type::name;
   title += std::string(" ") + element_name<typename Run::T>() + ",";
   for (int axis = 0; axis < mesh_type::rank; ++axis)
     title += std::string(" ") + mesh_type::axis_name(axis) + "=" +

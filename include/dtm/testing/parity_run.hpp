@@ -242,8 +242,8 @@ class parity_run {
     if constexpr (has_parameters)
       for (auto const& p : named_parameters(std::as_const(module_))) {
         serial::array<double> values(p.extents);
-        for (std::int64_t i = 0; i < p.count; ++i)
-          values.values[std::size_t(i)] = to_double(p.data[i]);
+        auto const read = p.values();
+        for (std::size_t i = 0; i < read.size(); ++i) values.values[i] = to_double(read[i]);
         all.push_back({p.name, std::move(values)});
       }
     return all;
@@ -270,9 +270,11 @@ class parity_run {
         serial::extent_list extents;
         for (int d = 0; d < std::remove_cvref_t<decltype(parameter)>::rank; ++d)
           extents.push_back(parameter.global_extent(d));
+        std::vector<element> values;
         for (std::int64_t i = 0; i < parameter.size(); ++i)
-          parameter.data()[i] = to_element<element>(
-              draw_parameter(name, key_of(plan_.seed, name), extents, std::uint64_t(i)));
+          values.push_back(to_element<element>(
+              draw_parameter(name, key_of(plan_.seed, name), extents, std::uint64_t(i))));
+        parameter.copy_from_host(values.data());
       });
   }
 
@@ -345,9 +347,10 @@ class parity_run {
       if (layout_type::sharded_by(axis) < 0) replicas *= y.where().sizes[axis];
     std::uint64_t const key = key_of(plan_.seed, "d_" + output_names_[i]);
     double sum = 0;
+    auto const values = on_host(y);
     each_place<Y>(y.global(), y.tile(), [&](place const& p, std::int64_t offset) {
       sum += to_double(to_element<typename Y::element_type>(upstream_draws_[i](key, p))) *
-             to_double(y.data()[offset]);
+             to_double(values[offset]);
     });
     return sum / replicas;
   }

@@ -171,7 +171,8 @@ void each_of(Tuple&& tuple, F&& f) {
 /// The bytes of a tensor's tile, to be compared bit for bit.
 template <any_tensor X>
 std::string bytes_of(X const& x) {
-  return std::string(reinterpret_cast<char const*>(x.data()), std::size_t(x.bytes()));
+  auto const values = on_host(x);
+  return std::string(reinterpret_cast<char const*>(values.data()), std::size_t(values.bytes()));
 }
 
 /// Bytes of everything in a tuple of tensors.
