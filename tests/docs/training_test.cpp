@@ -25,8 +25,11 @@ TEST_CASE("training.md") {
   for (float& value : s.to_local()) value = 0.5f;
   model_type model(ctx);
   // [initial]
-  for (auto const& parameter : named_parameters(model))  // name, extents, data, count
-    for (std::int64_t i = 0; i < parameter.count; ++i) parameter.data[i] = 0.1f * float(i % 7 - 3);
+  for (auto const& parameter : named_parameters(model)) {  // name, extents, count; values, assign
+    std::vector<float> values(std::size_t(parameter.count));
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = 0.1f * float(int(i % 7) - 3);
+    parameter.assign(values);
+  }
   // [initial]
   // [optimiser]
   adam_options options;
@@ -40,8 +43,8 @@ TEST_CASE("training.md") {
     auto pending = zero_gradients(ctx, model);  // partial<sum> on every axis, at least fp32
     auto const ds = model.backward(ctx, std::move(saved), dz, pending);
     auto gradients = synchronise(ctx, std::move(pending));  // replicate on every axis
-    double const norm = clip_gradient_norm(gradients, 1.0);
-    optimiser.step(model, gradients);
+    float const norm = item(clip_gradient_norm(ctx, gradients, 1.0));
+    optimiser.step(ctx, model, gradients);
     // [step]
     CHECK((norm > 0 && ds.size() == s.size()));
     double loss = 0;

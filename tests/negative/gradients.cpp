@@ -16,9 +16,9 @@ T& any();
 void program(context_type& ctx, model& m) {
   auto pending = zero_gradients(ctx, m);
   auto complete = synchronise(ctx, std::move(pending));
-  clip_gradient_norm(complete, 1.0);
+  clip_gradient_norm(ctx, complete, 1.0);
   adam<model> optimiser(ctx, m);
-  optimiser.step(m, complete);
+  optimiser.step(ctx, m, complete);
 }
 #endif
 
@@ -26,23 +26,23 @@ void program(context_type& ctx, model& m) {
 // case 1: gradients_are_complete<.*complete_gradients<.*, .*pending_gradients<
 #if DTM_CASE == 1
 void program(context_type& ctx, adam<model>& optimiser, model& m) {
-  optimiser.step(m, zero_gradients(ctx, m));
+  optimiser.step(ctx, m, zero_gradients(ctx, m));
 }
 #endif
 
 // case 2: error: static.assert.*dtm contract: an optimiser accepts the complete gradients
 // case 2: gradients_are_complete<.*complete_gradients<.*, .*space<float
 #if DTM_CASE == 2
-void program(adam<model>& optimiser, model& m) {
-  optimiser.step(m, m);
+void program(context_type& ctx, adam<model>& optimiser, model& m) {
+  optimiser.step(ctx, m, m);
 }
 #endif
 
 // case 3: error: static.assert.*dtm contract: an optimiser accepts the complete gradients
 // case 3: gradients_are_complete<
 #if DTM_CASE == 3
-void program(adam<model>& optimiser, model& m) {
-  optimiser.step(m, any<complete_gradients_of_t<other_model>>());
+void program(context_type& ctx, adam<model>& optimiser, model& m) {
+  optimiser.step(ctx, m, any<complete_gradients_of_t<other_model>>());
 }
 #endif
 
@@ -63,8 +63,8 @@ void program(context_type& ctx) {
 
 // case 6: error: static.assert.*dtm gradients: the norm of a pending sum
 #if DTM_CASE == 6
-void program() {
-  clip_gradient_norm(any<gradients_of_t<model>>(), 1.0);
+void program(context_type& ctx) {
+  clip_gradient_norm(ctx, any<gradients_of_t<model>>(), 1.0);
 }
 #endif
 

@@ -62,6 +62,7 @@ DTM_NAME(target);
 DTM_NAME(pred);
 DTM_NAME(sums);
 DTM_NAME(denominator);
+DTM_NAME(attaining);
 DTM_NAME(loss);
 DTM_NAME(batch_loss);
 DTM_NAME(d_loss);

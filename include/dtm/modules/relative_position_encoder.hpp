@@ -9,7 +9,8 @@
 // token_index, sym_id, cyclic_period; z pair-placed. Forward: the features are transposed to
 // column form, and with cyclic_pos_enc one integer says whether any token of the whole batch has a
 // cyclic period (a maximum over the data and row axes; serially the flag is batch-wide). Backward:
-// no message; only the weight has a gradient, which is added. Saves the features in both forms.
+// no message; only the weight has a gradient, which is added. Saves the features in both forms and
+// the flag, which stays on the device.
 // Source: Boltz-2 model/modules/encodersv2.py (RelativePositionEncoder).
 
 #include <utility>
@@ -54,6 +55,7 @@ struct relative_position_encoder : module_base<Space> {
       tensor<std::int32_t, layout<mesh_type, shape<>, partial<max>, partial<max>, replicate>,
              typename Space::device>;
   using any_of_batch = all_reduce<data_axis<Space>, row_axis<Space>>;
+  using AnyCyclic = after_t<any_of_batch, Flag>;
   using Z = pair_tensor<Space, c<C>>;
 
   struct contract {
@@ -62,8 +64,9 @@ struct relative_position_encoder : module_base<Space> {
     using forward =
         collectives<on_tensor<arg::features, across>, on_tensor<arg::cyclic, any_of_batch>>;
     using backward = collectives<>;
-    using saved = dtm::saved<named<arg::features, Features>, named<arg::column, Column>>;
-    using budget = single_budget<2 * 6 * 8>;
+    using saved = dtm::saved<named<arg::features, Features>, named<arg::column, Column>,
+                             named<arg::cyclic, AnyCyclic>>;
+    using budget = single_budget<2 * 6 * 8 + 4>;
     using within = within_budget<tag, saved, budget>;
   };
 
@@ -79,8 +82,8 @@ struct relative_position_encoder : module_base<Space> {
   struct kept {
     Features features;
     Column column;
-    bool wrap;
-    std::int64_t bytes() const { return features.bytes() + column.bytes(); }
+    AnyCyclic cyclic;
+    std::int64_t bytes() const { return features.bytes() + column.bytes() + cyclic.bytes(); }
   };
   struct result {
     Z y;
@@ -91,7 +94,7 @@ struct relative_position_encoder : module_base<Space> {
   result forward(Context& ctx, Features const& features) const {
     (void)sizeof(typename contract::within);
     kept saved{features.clone(), apply<across>(ctx, features, "features"),
-               options.cyclic_pos_enc && any_cyclic(ctx, features)};
+               any_cyclic(ctx, features)};
     Z z(ctx, global_extents<4>{{features.global_extent(0), features.global_extent(1),
                                 features.global_extent(1), C}});
     auto const selected = select(ctx, saved, z.size() / C);
@@ -110,9 +113,8 @@ struct relative_position_encoder : module_base<Space> {
   void backward(Context& ctx, kept saved, Z const& dz, gradients_of_t<self>& gradients) const {
     std::int64_t const pairs = dz.size() / C;
     auto const selected = select(ctx, saved, pairs);
-    local::for_each(ctx, C,
-                    kernels::scatter_selected_columns<T>{selected.data(), dz.data(), pairs, width,
-                                                         C, gradients.linear_layer.weight.data()});
+    local::add_selected_columns_gradient(ctx, pairs, width, C, selected.data(), dz.data(),
+                                         gradients.linear_layer.weight.data());
   }
   template <class Context, class Kept, class Got, class Gradients>
   void backward(Context&, Kept&&, Got const&, Gradients&) const {
@@ -121,14 +123,14 @@ struct relative_position_encoder : module_base<Space> {
   }
 
  private:
+  // Zero, without a message, where the option is off.
   template <class Context>
-  static bool any_cyclic(Context& ctx, Features const& features) {
+  AnyCyclic any_cyclic(Context& ctx, Features const& features) const {
+    if (!options.cyclic_pos_enc) return zeros<AnyCyclic>(ctx, extents{});
     Flag own(ctx, extents{});
-    own.data()[0] = 0;
-    auto const rows = features.to_local();
-    for (std::int64_t row = 0; row < rows.extent[0] * rows.extent[1]; ++row)
-      if (features.data()[row * 6 + 5] > 0) own.data()[0] = 1;
-    return apply<any_of_batch>(ctx, own, "cyclic").data()[0] != 0;
+    local::for_each(
+        ctx, 1, kernels::any_positive{features.data() + 5, features.size() / 6, 6, own.data()});
+    return apply<any_of_batch>(ctx, own, "cyclic");
   }
   template <class Context>
   scratch<std::int32_t> select(Context& ctx, kept const& saved, std::int64_t pairs) const {
@@ -137,7 +139,8 @@ struct relative_position_encoder : module_base<Space> {
                     kernels::relative_position_columns{
                         saved.features.data(), saved.column.data(),
                         saved.features.to_local().extent[1], saved.column.to_local().extent[1], R,
-                        SymMax, saved.wrap, options.fix_sym_check, selected.data()});
+                        SymMax, options.cyclic_pos_enc, options.fix_sym_check, selected.data(),
+                        saved.cyclic.data()});
     return selected;
   }
 };

@@ -7,18 +7,25 @@
 //   m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
 //   p -= rate / (1 - beta1^t)  m / (sqrt(v) / sqrt(1 - beta2^t) + epsilon)
 //
+// A step reads and writes the device's memory only and counts itself there, so it may be part of a
+// captured graph; learning rates are then the ones of the capture.
+//
 // Moments are accumulate_t. Where parameters are stored in 16 bits a master copy in accumulate_t
 // is kept and rounded after each step: the small steps of training would be lost otherwise.
 // Source: torch.optim.Adam.
 
-#include <algorithm>
-#include <cmath>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "dtm/backend/local.hpp"
 #include "dtm/core/errors.hpp"
+#include "dtm/core/scratch.hpp"
+#include "dtm/kernels/adam.hpp"
+#include "dtm/kernels/elementwise.hpp"
+#include "dtm/kernels/norm.hpp"
 #include "dtm/parameters/gradients.hpp"
 
 namespace dtm {
@@ -60,12 +67,17 @@ class adam {
   adam(Context& ctx, Module const& module, adam_options options = {})
       : first_(make_like<state_of_t<Module>>(ctx, module)),
         second_(make_like<state_of_t<Module>>(ctx, module)),
-        groups_{{[](std::string const&) { return true; }, options}} {
+        groups_{{[](std::string const&) { return true; }, options}},
+        steps_(ctx.memory(), 1) {
     set_to_zero(first_);
     set_to_zero(second_);
+    ctx.memory().fill_bytes(steps_.data(), 0, sizeof(std::int64_t));
     if constexpr (!std::is_same_v<T, A>) {
-      for (auto const& view : named_parameters(module))
-        master_.emplace_back(view.data, view.data + view.count);
+      for (auto const& view : named_parameters(module)) {
+        master_.emplace_back(ctx.memory(), view.count);
+        local::for_each(ctx, view.count,
+                        kernels::convert<T, A>{view.data, master_.back().data()});
+      }
     }
   }
 
@@ -74,82 +86,85 @@ class adam {
     groups_.insert(groups_.begin(), {std::move(holds), options});
   }
   std::vector<group>& groups() { return groups_; }
-  std::int64_t steps() const { return steps_; }
 
-  void step(Module& module, gradients_type const& gradients) {
-    ++steps_;
+  template <class Context>
+  void step(Context& ctx, Module& module, gradients_type const& gradients) {
+    auto const rates = rates_of_groups(ctx);
     auto const parameters = named_parameters(module);
     auto const given = named_parameters(gradients);
     auto const first = named_parameters(first_);
     auto const second = named_parameters(second_);
     for (std::size_t p = 0; p < parameters.size(); ++p) {
-      auto const& options = options_of(parameters[p].name);
-      if constexpr (std::is_same_v<T, A>) {
-        update(parameters[p].data, given[p].data, first[p].data, second[p].data,
-               parameters[p].count, options);
-      } else {
-        auto& master = master_[p];
-        update(master.data(), given[p].data, first[p].data, second[p].data, parameters[p].count,
-               options);
-        for (std::size_t i = 0; i < master.size(); ++i) parameters[p].data[i] = T(master[i]);
-      }
+      std::size_t const g = group_of(parameters[p].name);
+      adam_options const& o = groups_[g].options;
+      A* const master = std::is_same_v<T, A> ? nullptr : master_[p].data();
+      local::for_each(
+          ctx, parameters[p].count,
+          kernels::adam_update<T>::of(parameters[p].data, master, given[p].data, first[p].data,
+                                      second[p].data, rates.data() + 2 * g, o.learning_rate,
+                                      o.beta1, o.beta2, o.epsilon, o.weight_decay,
+                                      o.decoupled_weight_decay));
     }
   }
-  template <class Got>
-  void step(Module&, Got const&) {
+  template <class Context, class Got>
+  void step(Context&, Module&, Got const&) {
     (void)sizeof(contract::gradients_are_complete<typename gradients_type::space_type,
                                                   typename Got::space_type>);
   }
 
  private:
-  adam_options const& options_of(std::string const& name) const {
-    for (auto const& candidate : groups_)
-      if (candidate.holds(name)) return candidate.options;
+  std::size_t group_of(std::string const& name) const {
+    for (std::size_t g = 0; g < groups_.size(); ++g)
+      if (groups_[g].holds(name)) return g;
     throw argument_error("dtm adam: no parameter group holds " + name);
   }
 
-  void update(A* p, A const* gradient, A* m, A* v, std::int64_t count,
-              adam_options const& o) const {
-    double const t = double(steps_);
-    A const rate = A(o.learning_rate / (1 - std::pow(o.beta1, t)));
-    A const root = A(std::sqrt(1 - std::pow(o.beta2, t)));
-    A const beta1 = A(o.beta1), beta2 = A(o.beta2), keep1 = A(1 - o.beta1), keep2 = A(1 - o.beta2);
-    for (std::int64_t i = 0; i < count; ++i) {
-      A g = gradient[i];
-      if (o.decoupled_weight_decay)
-        p[i] -= A(o.learning_rate * o.weight_decay) * p[i];
-      else
-        g += A(o.weight_decay) * p[i];
-      m[i] = beta1 * m[i] + keep1 * g;
-      v[i] = beta2 * v[i] + keep2 * g * g;
-      p[i] -= rate * m[i] / (std::sqrt(v[i]) / root + A(o.epsilon));
+  // Counts the step; the two bias corrections of every group.
+  template <class Context>
+  scratch<A> rates_of_groups(Context& ctx) {
+    scratch<A> rates(ctx.memory(), 2 * std::int64_t(groups_.size()));
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      adam_options const& o = groups_[g].options;
+      local::for_each(ctx, 1,
+                      kernels::adam_rates<A>{steps_.data(), g == 0, o.learning_rate, o.beta1,
+                                             o.beta2, rates.data() + 2 * g});
     }
+    return rates;
   }
 
   state_of_t<Module> first_, second_;
   std::vector<group> groups_;
-  std::vector<std::vector<A>> master_;  // only for 16-bit storage
-  std::int64_t steps_ = 0;
+  std::vector<scratch<A>> master_;  // only for 16-bit storage
+  scratch<std::int64_t> steps_;
 };
 
-/// Scales complete gradients by min(1, max_norm / (norm + 1e-6)) and returns the norm they had,
-/// over all parameters. Complete gradients are the same on every rank, and so is the result.
-/// Source: torch.nn.utils.clip_grad_norm_.
+/// The norm of a gradient: a number that every rank has.
 template <class Gradients>
-double clip_gradient_norm(Gradients& gradients, double max_norm) {
+using gradient_norm_t = tensor<
+    typename Gradients::template parameter_element<false>,
+    uniform_layout_t<typename Gradients::mesh_type, shape<>, replicate>,
+    typename Gradients::space_type::device>;
+
+/// Scales complete gradients by min(1, max_norm / (norm + 1e-6)) and returns the norm they had,
+/// over all parameters; item(norm) reads it, waiting for the device. Complete gradients are the
+/// same on every rank, and so is the result. Source: torch.nn.utils.clip_grad_norm_.
+template <class Context, class Gradients>
+gradient_norm_t<Gradients> clip_gradient_norm(Context& ctx, Gradients& gradients,
+                                              double max_norm) {
   static_assert(!detail::is_pending<typename Gradients::space_type>::value,
                 "dtm gradients: the norm of a pending sum is not the norm of the gradient; "
                 "synchronise first");
   using A = typename Gradients::template parameter_element<false>;
   auto const views = named_parameters(gradients);
-  A total = A(0);
+  gradient_norm_t<Gradients> norm(ctx, extents{});
+  scratch<A> sums(ctx.memory(), 2);  // of squares, and the factor that comes of it
+  ctx.memory().fill_bytes(sums.data(), 0, sizeof(A));
+  for (auto const& view : views) local::sum_of_squares(ctx, view.count, view.data, sums.data());
+  local::for_each(ctx, 1,
+                  kernels::clip_factor<A>{A(max_norm), sums.data(), sums.data() + 1, norm.data()});
   for (auto const& view : views)
-    for (std::int64_t i = 0; i < view.count; ++i) total += view.data[i] * view.data[i];
-  A const norm = std::sqrt(total);
-  A const factor = std::min(A(1), A(max_norm) / (norm + A(1e-6)));
-  for (auto const& view : views)
-    for (std::int64_t i = 0; i < view.count; ++i) view.data[i] *= factor;
-  return double(norm);
+    local::for_each(ctx, view.count, kernels::scale_by<A>{sums.data() + 1, view.data});
+  return norm;
 }
 
 }  // namespace dtm

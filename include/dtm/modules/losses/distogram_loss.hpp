@@ -19,7 +19,6 @@
 
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "dtm/comm/begin.hpp"
 #include "dtm/contract/contract.hpp"
@@ -58,6 +57,11 @@ struct distogram_loss {
       tensor<A, layout<mesh_type, shape<batch, loss_terms>, shard<0>, partial<sum>, partial<sum>>,
              device>;
   using over_context = all_reduce<row_axis<Space>, column_axis<Space>>;
+  /// [batch, conformers]: the distogram of the minimum; the first of a sample's row where
+  /// conformers are aggregated.
+  using Attaining =
+      tensor<std::int64_t,
+             layout<mesh_type, shape<batch, conformers>, shard<0>, replicate, replicate>, device>;
   using LocalLoss =
       tensor<A, layout<mesh_type, shape<>, partial<sum>, replicate, replicate>, device>;
   using over_data = all_reduce<data_axis<Space>>;
@@ -72,7 +76,8 @@ struct distogram_loss {
     using backward = collectives<>;
     using saved =
         dtm::saved<named<arg::pred, Pred>, named<arg::target, Target>, named<arg::mask, Mask>,
-                   named<arg::column, ColumnMask>, named<arg::denominator, BatchLoss>>;
+                   named<arg::column, ColumnMask>, named<arg::denominator, BatchLoss>,
+                   named<arg::attaining, Attaining>>;
     using budget = pair_budget<std::int64_t(sizeof(T)) * (Distograms + 1) * Bins>;
     using within = within_budget<tag, saved, budget>;
   };
@@ -85,11 +90,10 @@ struct distogram_loss {
     Mask mask;
     ColumnMask column_mask;
     BatchLoss denominator;
-    std::vector<std::int64_t>
-        attaining;  // [batch, effective conformers]: the distogram of the minimum
+    Attaining attaining;
     std::int64_t bytes() const {
       return pred.bytes() + target.bytes() + mask.bytes() + column_mask.bytes() +
-             denominator.bytes();
+             denominator.bytes() + attaining.bytes();
     }
   };
   struct result {
@@ -116,23 +120,15 @@ struct distogram_loss {
     std::int64_t const all_samples = pred.global_extent(0);
     BatchLoss batch_loss(ctx, global_extents<1>{{all_samples}});
     BatchLoss denominator(ctx, global_extents<1>{{all_samples}});
-    std::vector<std::int64_t> attaining(std::size_t(batch_loss.size() * conformer_count));
+    Attaining attaining(ctx, global_extents<2>{{all_samples, target.global_extent(3)}});
+    local::for_each(ctx, batch_loss.size(),
+                    kernels::distogram_finish<A>{totals.data(), Distograms, conformer_count,
+                                                 denominator.data(), attaining.data(),
+                                                 batch_loss.data()});
     LocalLoss own(ctx, extents{});
-    own.data()[0] = A(0);
-    for (std::int64_t b = 0; b < batch_loss.size(); ++b) {
-      A const* const terms = totals.data() + b * term_count;
-      denominator.data()[b] = A(1e-5) + terms[0];
-      A mean = A(0);
-      for (std::int64_t k = 0; k < conformer_count; ++k) {
-        std::int64_t best = 0;
-        for (std::int64_t d = 1; d < Distograms; ++d)
-          if (terms[1 + k * Distograms + d] < terms[1 + k * Distograms + best]) best = d;
-        attaining[std::size_t(b * conformer_count + k)] = best;
-        mean += terms[1 + k * Distograms + best] / denominator.data()[b] / A(conformer_count);
-      }
-      batch_loss.data()[b] = mean;
-      own.data()[0] += mean / A(all_samples);
-    }
+    local::for_each(ctx, 1,
+                    kernels::sum_in_order<A>{batch_loss.data(), batch_loss.size(),
+                                             A(all_samples), own.data()});
     return {apply<over_data>(ctx, own, "loss"),
             std::move(batch_loss),
             {pred.clone(), target.clone(), mask.clone(), std::move(column_mask),
@@ -147,19 +143,29 @@ struct distogram_loss {
   /// dpred for the upstream gradient of the loss; with the second form also of batch_loss.
   template <class Context>
   Pred backward(Context& ctx, kept saved, Loss const& d_loss) const {
-    BatchLoss none(ctx, global_extents<1>{{saved.pred.global_extent(0)}});
-    local::for_each(ctx, none.size(), kernels::set_zero<A>{none.data()});
-    return backward(ctx, std::move(saved), d_loss, none);
+    return backward_from(ctx, std::move(saved), d_loss.data(), nullptr);
   }
   template <class Context>
   Pred backward(Context& ctx, kept saved, Loss const& d_loss, BatchLoss const& d_batch_loss) const {
+    return backward_from(ctx, std::move(saved), d_loss.data(), d_batch_loss.data());
+  }
+  template <class Context, class Kept, class Got>
+  Pred backward(Context&, Kept&&, Got const&) const {
+    diagnose_backward<at<tag, arg::d_loss>, Loss, Got>();
+    __builtin_unreachable();
+  }
+
+ private:
+  // d_batch_loss may be null
+  template <class Context>
+  Pred backward_from(Context& ctx, kept saved, A const* d_loss, A const* d_batch_loss) const {
     std::int64_t const conformer_count = aggregate_distogram ? 1 : saved.target.global_extent(3);
-    scratch<A> weight(ctx.memory(), d_batch_loss.size() * conformer_count);
-    for (std::int64_t b = 0; b < d_batch_loss.size(); ++b)
-      for (std::int64_t k = 0; k < conformer_count; ++k)
-        weight.data()[b * conformer_count + k] =
-            (d_batch_loss.data()[b] + d_loss.data()[0] / A(saved.pred.global_extent(0))) /
-            (A(conformer_count) * saved.denominator.data()[b]);
+    std::int64_t const weights = saved.denominator.size() * conformer_count;
+    scratch<A> weight(ctx.memory(), weights);
+    local::for_each(ctx, weights,
+                    kernels::distogram_weights<A>{d_loss, d_batch_loss, saved.denominator.data(),
+                                                  saved.pred.global_extent(0), conformer_count,
+                                                  weight.data()});
     Pred d_pred(ctx, saved.pred.global());
     auto const tile = saved.pred.tile();
     local::for_each(
@@ -170,13 +176,7 @@ struct distogram_loss {
             conformer_count, weight.data(), saved.attaining.data(), d_pred.data()});
     return d_pred;
   }
-  template <class Context, class Kept, class Got>
-  Pred backward(Context&, Kept&&, Got const&) const {
-    diagnose_backward<at<tag, arg::d_loss>, Loss, Got>();
-    __builtin_unreachable();
-  }
 
- private:
   kernels::distogram_target<T> target_of(Target const& target) const {
     return {target.data(), target.global_extent(3), Bins, aggregate_distogram};
   }
