@@ -7,7 +7,7 @@
 namespace {
 
 using namespace dtm;
-using testing::grid;
+using testing::space_of;
 
 constexpr std::int64_t bins = 6, conformer_count = 3;
 
@@ -17,7 +17,7 @@ void run(bool aggregate, testing::parity_plan plan = {}) {
       "distogram_loss of " + std::to_string(Distograms) + (aggregate ? ", aggregated" : "");
   plan.draws["target"] = testing::one_bin<bins>;
   testing::on_meshes([&](auto& ctx) {
-    distogram_loss<space<T, grid>, bins, Distograms> loss;
+    distogram_loss<space_of<T>, bins, Distograms> loss;
     loss.aggregate_distogram = aggregate;
     auto const bound = extents{bind<batch>(2), bind<tokens>(12), bind<conformers>(conformer_count)};
     auto const report = testing::parity(ctx, loss, testing::loss_oracle(aggregate), bound, plan);

@@ -8,13 +8,13 @@
 namespace {
 
 using namespace dtm;
-using testing::grid;
+using testing::space_of;
 
 template <class T, std::int64_t Distograms>
 void run(testing::parity_plan const& plan = {}) {
   testing::serial_oracle const oracle(
       [](auto t) { return serial::distogram_module<decltype(t)>(8, 5, Distograms); });
-  testing::parity_on_meshes<distogram_module<space<T, grid>, 8, 5, Distograms>>(
+  testing::parity_on_meshes<distogram_module<space_of<T>, 8, 5, Distograms>>(
       oracle, testing::usual_extents(), plan);
 }
 

@@ -8,7 +8,7 @@
 namespace {
 
 using namespace dtm;
-using testing::grid;
+using testing::space_of;
 
 testing::serial_oracle const oracle([](auto t) {
   return serial::initial_pair<decltype(t)>(10, 8);
@@ -17,16 +17,16 @@ testing::serial_oracle const oracle([](auto t) {
 }  // namespace
 
 TEST_CASE("initial pair, fp64") {
-  testing::parity_on_meshes<initial_pair<space<double, grid>, 10, 8>>(oracle,
+  testing::parity_on_meshes<initial_pair<space_of<double>, 10, 8>>(oracle,
                                                                       testing::usual_extents(), {});
 }
 TEST_CASE("initial pair, fp32") {
-  testing::parity_on_meshes<initial_pair<space<float, grid>, 10, 8>>(oracle,
+  testing::parity_on_meshes<initial_pair<space_of<float>, 10, 8>>(oracle,
                                                                      testing::usual_extents(), {});
 }
 TEST_CASE("initial pair, bf16") {
   testing::parity_plan plan;
   plan.roundings = 5;  // ds: the sums over rows and columns, two terms of ds, their sum
-  testing::parity_on_meshes<initial_pair<space<bf16, grid>, 10, 8>>(oracle,
+  testing::parity_on_meshes<initial_pair<space_of<bf16>, 10, 8>>(oracle,
                                                                     testing::usual_extents(), plan);
 }

@@ -6,34 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "dtm/host.hpp"
 #include "dtm/testing/parity.hpp"
+#include "modules/backend.hpp"
 #include "support/catch.hpp"
+#include "support/meshes.hpp"
 #include "support/runner.hpp"
 
 namespace dtm::testing {
-
-using grid = mesh<dp, cp0, cp1>;
-
-inline std::vector<std::vector<int>> meshes() {
-  switch (ranks()) {
-    case 1:
-      return {{1, 1, 1}};
-    case 2:
-      return {{1, 1, 2}, {1, 2, 1}, {2, 1, 1}};
-    case 3:
-      return {{1, 1, 3}, {1, 3, 1}};
-    case 4:
-      return {{1, 2, 2}};
-    case 6:
-      return {{1, 2, 3}, {1, 3, 2}};
-    case 8:
-      return {{2, 2, 2}};
-    case 9:
-      return {{1, 3, 3}};
-  }
-  skip("no mesh of the list has " + std::to_string(ranks()) + " ranks");
-}
 
 inline bool is_square(std::vector<int> const& sizes) {
   return sizes[1] == sizes[2];
@@ -43,7 +22,7 @@ inline bool is_square(std::vector<int> const& sizes) {
 template <class Run>
 void on_meshes(Run run) {
   for (auto const& sizes : meshes()) {
-    context<host, grid> ctx(world(), sizes);
+    test_context ctx(world(), sizes);
     run(ctx);
   }
 }

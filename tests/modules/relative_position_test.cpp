@@ -6,7 +6,7 @@
 namespace {
 
 using namespace dtm;
-using testing::grid;
+using testing::space_of;
 
 constexpr std::int64_t limit = 3, chain_limit = 1, channels = 5;
 
@@ -19,7 +19,7 @@ void run(relative_position_options options, bool cyclic) {
   plan.draws["features"] = testing::position_features(cyclic);
   plan.roundings = 4;  // z: four columns are added
   testing::parity_on_meshes<
-      relative_position_encoder<space<T, grid>, channels, limit, chain_limit>>(
+      relative_position_encoder<space_of<T>, channels, limit, chain_limit>>(
       testing::position_oracle<channels, limit, chain_limit>(options), testing::usual_extents(),
       plan, options);
 }

@@ -8,14 +8,14 @@
 namespace {
 
 using namespace dtm;
-using testing::grid;
+using testing::space_of;
 
 testing::serial_oracle const oracle([](auto t) { return serial::transition<decltype(t)>(8, 24); });
 
 template <class T>
-using pair_transition = transition<space<T, grid>, 8, 24>;
+using pair_transition = transition<space_of<T>, 8, 24>;
 template <class T>
-using single_transition = transition<space<T, grid>, 8, 24, single_tensor<space<T, grid>, c<8>>>;
+using single_transition = transition<space_of<T>, 8, 24, single_tensor<space_of<T>, c<8>>>;
 
 }  // namespace
 

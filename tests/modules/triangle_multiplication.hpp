@@ -43,8 +43,8 @@ void triangle_on_meshes(parity_plan plan = {}) {
     constexpr bool ring = std::is_same_v<Schedule, cannon>;
     if (ring && !is_square(sizes)) continue;
     ++ran;
-    context<host, grid> ctx(world(), sizes);
-    triangle_multiplication<Direction, space<T, grid>, C, Schedule> module(ctx);
+    test_context ctx(world(), sizes);
+    triangle_multiplication<Direction, space_of<T>, C, Schedule> module(ctx);
     auto const report = parity(ctx, module, triangle_oracle<Direction, C>(),
                                extents{bind<batch>(samples), bind<tokens>(n)}, plan);
     INFO(report.text());
