@@ -53,14 +53,20 @@ training_settings settings_of(options const& choice) {
   return result;
 }
 
-outcome train_as(element dtype, task const& work) {
+outcome train_as(backend device, element dtype, task const& work) {
+  if (device == backend::emulated) return train<dtm::emulated, float>(work);
+#ifdef DTM_EXAMPLE_CUDA
+  if (device == backend::cuda)
+    return dtype == element::bf16 ? train<dtm::cuda, dtm::bf16>(work)
+                                  : train<dtm::cuda, float>(work);
+#endif
   switch (dtype) {
     case element::fp32:
-      return train<float>(work);
+      return train<dtm::host, float>(work);
     case element::fp64:
-      return train<double>(work);
+      return train<dtm::host, double>(work);
     case element::bf16:
-      return train<dtm::bf16>(work);
+      return train<dtm::host, dtm::bf16>(work);
   }
   throw dtm::argument_error("--dtype is not known");
 }
@@ -69,7 +75,7 @@ outcome train_as(element dtype, task const& work) {
 int verify(dtm::comm::world& world, options choice, features const& input) {
   choice.steps = verified_steps;
   task const work{choice, input, settings_of(choice), world, [](step_record const&) {}};
-  trajectory const sharded = train_as(element::fp64, work).path;
+  trajectory const sharded = train_as(backend::host, element::fp64, work).path;
   bool good = true;
   if (world.rank() == 0) {
     difference const found = compare(sharded, serial_trajectory(input, work.settings));
@@ -90,9 +96,10 @@ run_report describe(options const& choice, structure const& protein, features co
   result.padded = input.padded;
   result.resolved = protein.resolved();
   result.settings =
-      detail::format("%d blocks, %d channels, %s, schedule %s, Adam %g, seed %llu", choice.blocks,
-                     choice.channels, to_string(choice.dtype), to_string(choice.triangle),
-                     choice.learning_rate, static_cast<unsigned long long>(choice.seed));
+      detail::format("%d blocks, %d channels, %s, schedule %s, backend %s, Adam %g, seed %llu",
+                     choice.blocks, choice.channels, to_string(choice.dtype),
+                     to_string(choice.triangle), to_string(choice.backend), choice.learning_rate,
+                     static_cast<unsigned long long>(choice.seed));
   result.mesh = detail::format("dp 1 x cp0 %d x cp1 %d", choice.cp0, choice.cp1);
   result.best_constant = best_constant_loss(input);
   return result;
@@ -120,7 +127,7 @@ void train_and_report(dtm::comm::world& world, options const& choice, structure 
       shown.update(step.step, step.loss,
                    std::chrono::duration<double>(clock::now() - start).count());
     };
-    result = train_as(choice.dtype, {choice, input, settings_of(choice), world, after_step});
+    result = train_as(choice.backend, choice.dtype, {choice, input, settings_of(choice), world, after_step});
   }
   if (!first) return;
   report.final_loss = result.final_loss;

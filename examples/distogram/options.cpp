@@ -48,6 +48,17 @@ void check(options const& values) {
     throw dtm::argument_error("--channels " + std::to_string(values.channels) +
                               " was not compiled; choose one of " + list_of_channels());
   }
+  if (values.backend == backend::emulated && values.dtype != element::fp32)
+    throw dtm::argument_error("--backend emulated is compiled for --dtype fp32");
+  if (values.backend == backend::cuda && values.dtype == element::fp64)
+    throw dtm::argument_error("--backend cuda is compiled for --dtype fp32 and bf16");
+  if (values.verify && values.backend != backend::host)
+    throw dtm::argument_error("--verify compares the host backend, in fp64");
+#ifndef DTM_EXAMPLE_CUDA
+  if (values.backend == backend::cuda)
+    throw dtm::argument_error(
+        "--backend cuda was not compiled; configure with -DDTM_WITH_CUDA=ON where nvcc is");
+#endif
   if (!(values.learning_rate > 0) || !std::isfinite(values.learning_rate)) {
     throw dtm::argument_error("--learning-rate must be a positive number");
   }
@@ -64,6 +75,10 @@ char const* to_string(element value) {
   return value == element::fp32 ? "fp32" : value == element::fp64 ? "fp64" : "bf16";
 }
 
+char const* to_string(backend value) {
+  return value == backend::host ? "host" : value == backend::cuda ? "cuda" : "emulated";
+}
+
 char const* to_string(schedule value) {
   return value == schedule::all_to_all ? "all_to_all" : "cannon";
 }
@@ -73,7 +88,8 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
   command_line result;
   options& values = result.values;
   values.file = default_file;
-  std::string mesh, dtype = to_string(values.dtype), triangle = to_string(values.triangle);
+  std::string mesh, dtype = to_string(values.dtype), triangle = to_string(values.triangle),
+                    device = to_string(values.backend);
   CLI::App app("Trains a distogram model on one protein, sharded over all ranks of mpiexec.",
                "distogram");
   app.set_help_flag("-h,--help", "this text");
@@ -90,6 +106,11 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
       ->capture_default_str();
   app.add_option("--dtype", dtype, "of values and messages; bf16 is storage")
       ->check(CLI::IsMember({"fp32", "fp64", "bf16"}))
+      ->capture_default_str();
+  app.add_option("--backend", device,
+                 "host, cuda, or emulated: the device's kernels on the CPU, with 3 steps, 1 block "
+                 "and 16 channels unless given")
+      ->check(CLI::IsMember({"host", "emulated", "cuda"}))
       ->capture_default_str();
   app.add_option("--seed", values.seed, "of the initial parameters")
       ->check(CLI::NonNegativeNumber)
@@ -115,6 +136,14 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
     throw dtm::argument_error(what + " (--help lists the options)");
   }
   values.dtype = dtype == "fp64" ? element::fp64 : dtype == "bf16" ? element::bf16 : element::fp32;
+  values.backend = device == "cuda"       ? backend::cuda
+                   : device == "emulated" ? backend::emulated
+                                          : backend::host;
+  if (values.backend == backend::emulated) {  // some hundred times slower than the host
+    if (app.count("--steps") == 0) values.steps = 3;
+    if (app.count("--blocks") == 0) values.blocks = 1;
+    if (app.count("--channels") == 0) values.channels = 16;
+  }
   values.triangle = triangle == "cannon" ? schedule::cannon : schedule::all_to_all;
   auto const [rows, columns] = mesh.empty() ? most_nearly_square(ranks) : parse_mesh(mesh);
   values.cp0 = rows;

@@ -13,6 +13,7 @@ inline constexpr int compiled_channels[] = {16, 32, 64};
 
 enum class element { fp32, fp64, bf16 };
 enum class schedule { all_to_all, cannon };
+enum class backend { host, emulated, cuda };
 
 struct options {
   std::string file;   // default: the structure that comes with the example
@@ -22,6 +23,7 @@ struct options {
   int blocks = 4;
   int channels = 32;
   element dtype = element::fp32;
+  example::backend backend = example::backend::host;
   std::uint64_t seed = 1;
   std::optional<int> check_level;  // empty: DTM_CHECK_LEVEL, else 1
   schedule triangle = schedule::all_to_all;
@@ -32,6 +34,7 @@ struct options {
 
 char const* to_string(element value);
 char const* to_string(schedule value);
+char const* to_string(backend value);
 
 /// Options, or the help text where --help was asked for.
 struct command_line {

@@ -1,17 +1,18 @@
 #pragma once
 // The sharded program: every rank fills its own tile of the input, and the library does the rest.
 // Parameters are replicated and start equal everywhere, because an initial value is a function of
-// (seed, name, index).
+// (seed, name, index). The same source serves every backend: what the host computes is copied to the
+// device and back.
 
-#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <dtm/backend/context.hpp>
 #include <dtm/contract/describe.hpp>
-#include <dtm/host.hpp>
+#include <dtm/core/host_copy.hpp>
 #include <dtm/models/distogram_model.hpp>
 #include <dtm/train/adam.hpp>
 
@@ -23,18 +24,13 @@ namespace example {
 
 using grid = dtm::mesh<dtm::dp, dtm::cp0, dtm::cp1>;
 
-template <class T>
-void copy_into(T* to, std::vector<T> const& from) {
-  std::copy(from.begin(), from.end(), to);
-}
-
-template <class T, std::int64_t Channels, class Schedule>
+template <class Device, class T, std::int64_t Channels, class Schedule>
 class sharded_training {
  public:
-  using space = dtm::space<T, grid>;
+  using space = dtm::space<T, grid, Device>;
   using model_type = dtm::distogram_model<space, Channels, Channels, Schedule>;
   using batch_type = typename model_type::batch_type;
-  using context = dtm::context<dtm::host, grid>;
+  using context = dtm::context<Device, grid>;
   using block = typename model_type::block_type;
 
   explicit sharded_training(task const& work)
@@ -54,34 +50,38 @@ class sharded_training {
     kept_bytes_ =
         ctx_.memory().current_bytes - before - result.loss.bytes() - result.batch_loss.bytes();
     auto gradients = dtm::zero_gradients(ctx_, model_);
-    typename model_type::loss_type::Loss one(ctx_, dtm::extents{});
-    one.data()[0] = 1;
-    model_.backward(ctx_, std::move(result.saved), batch_, one, gradients);
+    typename model_type::loss_type::Loss d_loss(ctx_, dtm::extents{});
+    dtm::accumulate_t<T> const one = 1;
+    d_loss.copy_from_host(&one);
+    model_.backward(ctx_, std::move(result.saved), batch_, d_loss, gradients);
     auto complete = dtm::synchronise(ctx_, std::move(gradients));
-    dtm::clip_gradient_norm(complete, work_.settings.gradient_norm);
-    adam_.step(model_, complete);
+    dtm::clip_gradient_norm(ctx_, complete, work_.settings.gradient_norm);
+    adam_.step(ctx_, model_, complete);
     peak_bytes_ = ctx_.memory().peak_bytes;
-    return double(result.loss.data()[0]);
+    return double(dtm::item(result.loss));
   }
 
-  double loss() { return double(model_.forward(ctx_, batch_).loss.data()[0]); }
+  double loss() { return double(dtm::item(model_.forward(ctx_, batch_).loss)); }
 
   /// (N, N) probability of a contact, on every rank.
   std::vector<double> contacts() {
     auto const logits = model_.forward(ctx_, batch_).logits;
-    dtm::tensor<double, typename dtm::pair_tensor<space>::layout_type> own(ctx_, sizes());
-    for (std::int64_t pair = 0; pair < own.size(); ++pair)
-      own.data()[pair] = contact_probability(logits.data() + pair * distance_bins);
+    auto const values = dtm::on_host(logits);
+    dtm::tensor<double, typename dtm::pair_tensor<space>::layout_type, Device> own(ctx_, sizes());
+    std::vector<double> probabilities(std::size_t(own.size()));
+    for (std::size_t pair = 0; pair < probabilities.size(); ++pair)
+      probabilities[pair] = contact_probability(values.data() + pair * distance_bins);
+    own.copy_from_host(probabilities.data());
     auto const rows = dtm::apply<dtm::all_gather<dtm::cp1>>(ctx_, own, "contacts");
     auto const all = dtm::apply<dtm::all_gather<dtm::cp0>>(ctx_, rows, "contacts");
-    return {all.data(), all.data() + all.size()};
+    auto const everywhere = dtm::on_host(all);
+    return {everywhere.begin(), everywhere.end()};
   }
 
   std::map<std::string, std::vector<double>> parameters() {
     std::map<std::string, std::vector<double>> result;
     for (auto const& view : dtm::named_parameters(model_))
-      for (std::int64_t i = 0; i < view.count; ++i)
-        result[view.name].push_back(double(view.data[i]));
+      for (T const value : view.values()) result[view.name].push_back(double(value));
     return result;
   }
 
@@ -91,7 +91,8 @@ class sharded_training {
                                  sent_formula(), peak_bytes_,    peak_resident_bytes()};
     constexpr std::size_t fields = std::size(mine);
     std::vector<std::int64_t> all(fields * std::size_t(work_.world.size()));
-    ctx_.along_all()
+    ctx_.groups()
+        .along_all()
         .all_gather(mine, all.data(), std::int64_t(fields),
                     dtm::comm::call{"all_gather", "usage", 0, dtm::comm::call_site::current()})
         .wait();
@@ -139,7 +140,9 @@ class sharded_training {
     for (auto const& view : dtm::named_parameters(model_)) {
       if (view.extents.size() > 1)
         fan_in = view.extents.back();  // a bias has that of the weight before it
-      fill_initial(view.data, view.count, work_.settings.seed, view.name, fan_in);
+      std::vector<T> values(std::size_t(view.count));
+      fill_initial(values.data(), view.count, work_.settings.seed, view.name, fan_in);
+      view.assign(values);
     }
     return model_;
   }
@@ -151,20 +154,24 @@ class sharded_training {
     batch_type batch{{ctx_, bound}, {ctx_, bound}, {ctx_, bound}, {ctx_, bound}, {ctx_, bound}};
     auto const pairs = batch.target.tile();
     range const rows{pairs.begin[1], pairs.end[1]}, columns{pairs.begin[2], pairs.end[2]};
-    copy_into(batch.res_type.data(), residue_one_hot<T>(input, rows));
-    copy_into(batch.target.data(), distance_one_hot<T>(input, rows, columns));
+    std::vector<T> token_mask, disto_mask;
+    std::vector<std::int64_t> tokens;
     for (std::int64_t i = rows.begin; i < rows.end; ++i) {
-      std::size_t const token = std::size_t(i), own = std::size_t(i - rows.begin);
-      batch.token_mask.data()[own] = T(float(input.token_mask[token]));
-      batch.disto_mask.data()[own] = T(float(input.resolved_mask[token]));
-      std::int64_t* const feature = batch.features.data() + own * 6;
-      feature[0] = input.asym_id[token];
-      feature[1] = input.residue_index[token];
-      feature[2] = input.entity_id[token];
-      feature[3] = input.token_index[token];
-      feature[4] = input.sym_id[token];
-      feature[5] = 0;  // no cyclic chains
+      std::size_t const token = std::size_t(i);
+      token_mask.push_back(T(float(input.token_mask[token])));
+      disto_mask.push_back(T(float(input.resolved_mask[token])));
+      std::int64_t const no_cyclic_chains = 0;
+      for (std::int64_t feature :
+           {std::int64_t(input.asym_id[token]), std::int64_t(input.residue_index[token]),
+            std::int64_t(input.entity_id[token]), std::int64_t(input.token_index[token]),
+            std::int64_t(input.sym_id[token]), no_cyclic_chains})
+        tokens.push_back(feature);
     }
+    batch.res_type.copy_from_host(residue_one_hot<T>(input, rows).data());
+    batch.target.copy_from_host(distance_one_hot<T>(input, rows, columns).data());
+    batch.token_mask.copy_from_host(token_mask.data());
+    batch.disto_mask.copy_from_host(disto_mask.data());
+    batch.features.copy_from_host(tokens.data());
     return batch;
   }
 

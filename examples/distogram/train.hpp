@@ -11,10 +11,10 @@
 
 namespace example {
 
-template <class T, std::int64_t Channels, class Schedule>
+template <class Device, class T, std::int64_t Channels, class Schedule>
 outcome train_with(task const& work) {
   using clock = std::chrono::steady_clock;
-  sharded_training<T, Channels, Schedule> training(work);
+  sharded_training<Device, T, Channels, Schedule> training(work);
   outcome result;
   for (int step = 1; step <= work.choice.steps; ++step) {
     auto const start = clock::now();
@@ -33,32 +33,52 @@ outcome train_with(task const& work) {
   return result;
 }
 
-template <class T, std::int64_t Channels>
+/// Which channels are compiled for a backend and element type.
+template <class Device, class T>
+struct compiled;
+template <>
+struct compiled<dtm::host, float> : std::integer_sequence<int, 16, 32, 64> {};
+template <>
+struct compiled<dtm::host, double> : std::integer_sequence<int, 16, 32> {};
+template <>
+struct compiled<dtm::host, dtm::bf16> : std::integer_sequence<int, 32> {};
+template <>
+struct compiled<dtm::emulated, float> : std::integer_sequence<int, 16> {};
+template <>
+struct compiled<dtm::cuda, float> : std::integer_sequence<int, 16, 32, 64> {};
+template <>
+struct compiled<dtm::cuda, dtm::bf16> : std::integer_sequence<int, 32> {};
+
+template <class Device, class T, std::int64_t Channels>
 outcome train_scheduled(task const& work) {
   switch (work.choice.triangle) {
     case schedule::all_to_all:
-      return train_with<T, Channels, dtm::channel_all_to_all>(work);
+      return train_with<Device, T, Channels, dtm::channel_all_to_all>(work);
     case schedule::cannon:
-      return train_with<T, Channels, dtm::cannon>(work);
+      return train_with<Device, T, Channels, dtm::cannon>(work);
   }
   throw dtm::argument_error("--schedule is not known");
 }
 
-/// The channels compiled for an element type: 32 for all, 16 unless storage is 16 bits wide, 64
-/// for fp32.
-template <class T>
+template <class Device, class T, int... Channels>
+outcome train_compiled(task const& work, std::integer_sequence<int, Channels...>) {
+  outcome result;
+  std::string known;
+  bool const found =
+      ((known += (known.empty() ? "" : ", ") + std::to_string(Channels),
+        Channels == work.settings.channels &&
+            (result = train_scheduled<Device, T, Channels>(work), true)) ||
+       ...);
+  if (!found)
+    throw dtm::argument_error("--channels " + std::to_string(work.settings.channels) +
+                              " is not compiled for " + dtm::element_name<T>() +
+                              " on this backend, which has " + known);
+  return result;
+}
+
+template <class Device, class T>
 outcome train(task const& work) {
-  constexpr bool narrow = std::is_same_v<T, dtm::bf16>, single = std::is_same_v<T, float>;
-  if (work.settings.channels == 32) return train_scheduled<T, 32>(work);
-  if constexpr (!narrow)
-    if (work.settings.channels == 16) return train_scheduled<T, 16>(work);
-  if constexpr (single)
-    if (work.settings.channels == 64) return train_scheduled<T, 64>(work);
-  throw dtm::argument_error("--channels " + std::to_string(work.settings.channels) +
-                            " is not compiled for " + dtm::element_name<T>() + ", which has " +
-                            (narrow   ? "32"
-                             : single ? "16, 32, 64"
-                                      : "16, 32"));
+  return train_compiled<Device, T>(work, compiled<Device, T>{});
 }
 
 }  // namespace example

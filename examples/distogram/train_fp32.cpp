@@ -1,3 +1,5 @@
+#include <dtm/host.hpp>
+
 #include "train.hpp"
 
-template example::outcome example::train<float>(example::task const&);
+template example::outcome example::train<dtm::host, float>(example::task const&);

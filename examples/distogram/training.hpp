@@ -1,12 +1,14 @@
 #pragma once
 // The seam between the program and the model: main.cpp knows only this header. `train` is compiled
-// once an element type (train_fp32.cpp, ...), which is where the sharded model is instantiated.
+// once a backend and element type (train_fp32.cpp, ...), which is where the sharded model is
+// instantiated.
 
 #include <functional>
 #include <string>
 #include <vector>
 
 #include <dtm/comm/world.hpp>
+#include <dtm/core/device.hpp>
 #include <dtm/core/element.hpp>
 
 #include "features.hpp"
@@ -36,11 +38,16 @@ struct outcome {
 };
 
 /// Trains for `choice.steps` steps, collectively over `world`.
-template <class T>
+template <class Device, class T>
 outcome train(task const& work);
 
-extern template outcome train<float>(task const&);
-extern template outcome train<double>(task const&);
-extern template outcome train<dtm::bf16>(task const&);
+extern template outcome train<dtm::host, float>(task const&);
+extern template outcome train<dtm::host, double>(task const&);
+extern template outcome train<dtm::host, dtm::bf16>(task const&);
+extern template outcome train<dtm::emulated, float>(task const&);
+#ifdef DTM_EXAMPLE_CUDA
+extern template outcome train<dtm::cuda, float>(task const&);
+extern template outcome train<dtm::cuda, dtm::bf16>(task const&);
+#endif
 
 }  // namespace example
