@@ -15,6 +15,7 @@
 
 #include "dtm/host.hpp"
 #include "support/catch.hpp"
+#include "support/meshes.hpp"
 #include "support/runner.hpp"
 
 namespace reference {
@@ -27,27 +28,7 @@ constexpr int max_rank = 4;
 template <class Axis>
 constexpr unsigned bit = 1u << grid::index<Axis>();
 
-/// The meshes that are tried with as many ranks as run.
-inline std::vector<std::vector<int>> meshes() {
-  switch (dtm::testing::ranks()) {
-    case 1:
-      return {{1, 1, 1}};
-    case 2:
-      return {{1, 1, 2}, {1, 2, 1}, {2, 1, 1}};
-    case 3:
-      return {{1, 1, 3}, {1, 3, 1}};
-    case 4:
-      return {{1, 2, 2}};
-    case 6:
-      return {{1, 2, 3}, {1, 3, 2}};
-    case 8:
-      return {{2, 2, 2}};
-    case 9:
-      return {{1, 3, 3}};
-    default:
-      return {{1, 1, dtm::testing::ranks()}};
-  }
-}
+using dtm::testing::meshes;
 
 /// Whole numbers that look like noise, one for each index and term.
 inline std::uint64_t noise(std::int64_t const* index, int rank, int const* term) {
