@@ -24,8 +24,9 @@
 
 include_guard(GLOBAL)
 
-set(DTM_TESTS_DIR ${CMAKE_CURRENT_LIST_DIR}/..)
-cmake_path(NORMAL_PATH DTM_TESTS_DIR)
+# Variables of the helpers are internal cache entries, because examples/ calls the helpers too.
+cmake_path(SET tests NORMALIZE ${CMAKE_CURRENT_LIST_DIR}/..)
+set(DTM_TESTS_DIR ${tests} CACHE INTERNAL "the folder of the tests")
 
 find_package(Catch2 REQUIRED)
 
@@ -65,12 +66,13 @@ endfunction()
 
 set(DTM_TEST_DEADLINE 20 CACHE STRING "seconds after which a wait in a test fails")
 # UCX warns at the end of a job that left messages behind, which a failed case does.
-set(DTM_TEST_ENVIRONMENT UCX_LOG_LEVEL=error OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+set(environment UCX_LOG_LEVEL=error OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
   DTM_DEADLINE=${DTM_TEST_DEADLINE} DTM_CHECK_LEVEL=2)
 if(DTM_SANITIZE)  # abort: the runner's handler then names rank and case
-  list(APPEND DTM_TEST_ENVIRONMENT UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1)
+  list(APPEND environment UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1)
 endif()
-set(DTM_RUNNER_ARGUMENTS --order decl --rng-seed 1 -w NoTests)
+set(DTM_TEST_ENVIRONMENT "${environment}" CACHE INTERNAL "of every test program")
+set(DTM_RUNNER_ARGUMENTS --order decl --rng-seed 1 -w NoTests CACHE INTERNAL "of every Catch2 program")
 
 # What every test under mpiexec has: its processors, a limit of ctest, and just below it mpiexec's own, whose
 # message is the better one.
