@@ -7,6 +7,7 @@
 # once, before the control, into a folder of this run: it can be neither stale nor shared.
 set -uo pipefail
 export LC_ALL=C
+source "$(dirname "${BASH_SOURCE[0]}")/precompile.sh"
 
 kind=$1 compiler=$2 file=$3
 shift 3
@@ -28,28 +29,11 @@ wrong() {  # case, reason, compiler output
   sed 's/^/    /' <<<"$3"
 }
 
-precompile() {  # OPTIONS...: the #include lines that the file begins with; sets precompiled
-  local includes folder options=()
-  precompiled=()
-  includes=$(awk '/^#include / { print; next } !/^$/ && !/^\/\// { exit }' "$file")
-  if [ -z "$includes" ] || ! folder=$(mktemp -d); then return; fi
-  # shellcheck disable=SC2064
-  trap "rm -rf '$folder'" EXIT
-  echo "$includes" >"$folder/begin.hpp"
-  # what the headers alone instantiate is instantiated here, not in every case; g++ has no such option
-  [ "$kind" = gcc ] || options+=(-fpch-instantiate-templates)
-  # Headers that do not compile are no reason to stop: the control says so in the words of a plain compilation.
-  if "$compiler" "${flags[@]}" "${options[@]}" -iquote "$(dirname "$file")" "$@" \
-      -x c++-header "$folder/begin.hpp" -o "$folder/begin.hpp.gch" >/dev/null 2>&1; then
-    precompiled=(-include "$folder/begin.hpp")  # both compilers take begin.hpp.gch beside it
-  fi
-}
-
 compile() {
   "$compiler" "${flags[@]}" -fsyntax-only "${precompiled[@]}" "$@" "-DDTM_CASE=$number" "$file" 2>&1
 }
 
-precompile "$@"
+precompile "$kind" "$compiler" "$file" "${flags[@]}" "$@"
 number=0
 output=$(compile "$@") || wrong 0 "the control must compile" "$output"
 [ -n "$cases" ] || wrong 0 "no line '// case n: regex' in this file" ""
