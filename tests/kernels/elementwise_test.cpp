@@ -62,7 +62,7 @@ void compare_pointwise(std::int64_t rows, std::int64_t channels, std::int64_t sk
               {"masked'", 2 * n, 2 * of_sigmoid + 5, 4},
               {"swiglu", n, of_sigmoid + 2, 16},
               {"swiglu'", 2 * n, 2 * of_sigmoid + storing + 4, 16},
-              {"sum", n, 2, 5},
+              {"sum", n, 2, 5, 2},
               {"scaled", 2 * n, 1, 2},
               {"converted", n, 1, 2}},
              run);
@@ -103,10 +103,9 @@ void compare_adam(std::int64_t n, bool decoupled) {
     return results;
   };
   // m / sqrt(v) is of order one; a step changes p by a hundredth of it
-  compare<T>(
-      size_text("adam", {n, decoupled}),
-      {{"parameter", n, 8, 1}, {"m", n, 8, 1, false}, {"v", n, 12, 1, false}, {"step", 1, 0, 0}},
-      run);
+  compare<T>(size_text("adam", {n, decoupled}),
+             {{"parameter", n, 8, 1}, {"m", n, 8, 1, 0}, {"v", n, 12, 1, 0}, {"step", 1, 0, 0}},
+             run);
 }
 
 TEMPLATE_TEST_CASE("two steps of Adam", "", float, double, bf16) {

@@ -48,7 +48,7 @@ std::vector<double> run_loss(Context& ctx, loss_case const& s, std::vector<doubl
                                                attaining.data(), batch_loss.data()});
   local::for_each(ctx, 1,
                   kernels::sum_in_order<A>{batch_loss.data(), s.batch, A(s.batch), loss.data()});
-  local::for_each(ctx, s.batch,
+  local::for_each(ctx, s.batch * K,
                   kernels::distogram_weights<A>{d_loss.data(), d_batch.data(), denominator.data(),
                                                 s.batch, K, weight.data()});
   local::for_each(
@@ -99,11 +99,11 @@ void compare_loss(loss_case const& s) {
   double const loss_size = sample_size / least, weight_size = 2.5 / least;
   compare<T>(size_text("distogram", {s.batch, s.rows, s.columns, s.distograms, s.conformers, s.bins,
                                      s.aggregate}),
-             {{"row terms", s.batch * s.rows * s.terms(), of_row, row_size, false},
-              {"totals", s.batch * s.terms(), of_sample, sample_size, false},
-              {"attaining", s.batch * K, 0, 0, false},
-              {"losses", s.batch + 1, 2 * of_sample, loss_size, false},
-              {"weights", s.batch * K, of_sample, weight_size, false},
+             {{"row terms", s.batch * s.rows * s.terms(), of_row, row_size, 0},
+              {"totals", s.batch * s.terms(), of_sample, sample_size, 0},
+              {"attaining", s.batch * K, 0, 0, 0},
+              {"losses", s.batch + 1, 2 * of_sample, loss_size, 0},
+              {"weights", s.batch * K, of_sample, weight_size, 0},
               {"dpred", pairs * s.distograms * s.bins, 2 * of_sample,
                weight_size * double(K) * (bins * conformers + 1)}},
              run);
@@ -164,10 +164,10 @@ void compare_positions(std::int64_t rows, std::int64_t columns, std::int64_t r_m
     return results;
   };
   compare<T>(size_text("positions", {rows, columns, r_max, channels, cyclic}),
-             {{"flag", 1, 0, 0, false},
-              {"columns", pairs * 4, 0, 0, false},
+             {{"flag", 1, 0, 0, 0},
+              {"columns", pairs * 4, 0, 0, 0},
               {"z", pairs * channels, 3, 4},
-              {"gradient", width * channels, double(pairs) + 1, double(pairs), false}},
+              {"gradient", width * channels, double(pairs) + 1, double(pairs), 0}},
              run);
 }
 

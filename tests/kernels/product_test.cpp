@@ -24,7 +24,9 @@ void compare_product(local::gemm_shape const& s, std::int64_t skew = 0) {
   // k products of numbers below 1, and what was there
   std::string const what = size_text("product", {s.batch, s.m, s.n, s.k, s.left_transposed,
                                                  s.right_transposed, s.accumulate, skew});
-  compare<T>(what, {{Wide ? "wide" : "same", count, double(s.k) + 2, double(s.k) + 1, !Wide}}, run);
+  compare<T>(what,
+             {{Wide ? "wide" : "same", count, double(s.k) + 2, double(s.k) + 1, Wide ? 0. : 1.}},
+             run);
 }
 
 template <class T>

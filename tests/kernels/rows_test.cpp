@@ -1,6 +1,7 @@
 // Layer normalisation, column sums and sums of squares.
 
 #include "contexts.hpp"
+#include "dtm/kernels/elementwise.hpp"
 #include "dtm/kernels/norm.hpp"
 
 namespace dtm::kernel_test {
@@ -39,11 +40,11 @@ void compare_layer_norm(std::int64_t rows, std::int64_t channels, std::int64_t s
   double const r = channels == 1 ? 320 : 2, sums = double(channels) + 8;
   compare<T>(size_text("layer norm", {rows, channels, skew}),
              {{"y", 2 * n, sums, 4},
-              {"mean", rows, sums, 2, false},
-              {"rstd", rows, sums, r, false},
+              {"mean", rows, sums, 2, 0},
+              {"rstd", rows, sums, r, 0},
               {"dx", n, 2 * sums, 4 * r},
-              {"dgamma", channels, double(rows) + 2 * sums, 4 * double(rows), false},
-              {"dbeta", channels, double(rows) + 4, double(rows), false}},
+              {"dgamma", channels, double(rows) + 2 * sums, 4 * double(rows), 0},
+              {"dbeta", channels, double(rows) + 4, double(rows), 0}},
              run);
 }
 
@@ -80,10 +81,10 @@ void compare_sums(std::int64_t rows, std::int64_t columns) {
   };
   double const length = std::sqrt(double(n) + 1);
   compare<T>(size_text("sums", {rows, columns}),
-             {{"columns", columns, double(rows), double(rows), false},
-              {"squares", 1, double(n) + 1, double(n), false},
-              {"factor", 1, double(n) + 8, 1, false},
-              {"norm", 1, double(n) + 4, length, false}},
+             {{"columns", columns, double(rows), double(rows), 0},
+              {"squares", 1, double(n) + 1, double(n), 0},
+              {"factor", 1, double(n) + 8, 1, 0},
+              {"norm", 1, double(n) + 4, length, 0}},
              run);
 }
 

@@ -168,20 +168,20 @@ struct distogram_finish {
 };
 
 /// weight[b, k] of distogram_loss_backward from the upstream gradients of the loss and, where there
-/// is one, of the samples' losses; one index a sample. A few numbers.
+/// is one, of the samples' losses; one index a (b, k). A few numbers.
 template <class A>
 struct distogram_weights {
+  static constexpr int resident = 2;
   A const* d_loss;        // [1]
   A const* d_batch_loss;  // [batch], or null
   A const* denominator;   // [batch]
   std::int64_t all_samples, effective_conformers;
   A* weight;  // [batch, conformers]
-  DTM_HD void operator()(std::int64_t b) const {
+  DTM_HD void operator()(std::int64_t i) const {
+    std::int64_t const b = i / effective_conformers;
     A const of_sample = d_batch_loss != nullptr ? d_batch_loss[b] : A(0);
-    A const each =
+    weight[i] =
         (of_sample + *d_loss / A(all_samples)) / (A(effective_conformers) * denominator[b]);
-    for (std::int64_t k = 0; k < effective_conformers; ++k)
-      weight[b * effective_conformers + k] = each;
   }
 };
 
