@@ -72,7 +72,6 @@ if(DTM_SANITIZE)  # abort: the runner's handler then names rank and case
   list(APPEND environment UBSAN_OPTIONS=print_stacktrace=1:abort_on_error=1)
 endif()
 set(DTM_TEST_ENVIRONMENT "${environment}" CACHE INTERNAL "of every test program")
-set(DTM_RUNNER_ARGUMENTS --order decl --rng-seed 1 -w NoTests CACHE INTERNAL "of every Catch2 program")
 
 # What every test under mpiexec has: its processors, a limit of ctest, and just below it mpiexec's own, whose
 # message is the better one.
@@ -99,7 +98,7 @@ function(dtm_add_mpi_test)
     add_test(NAME ${arg_NAME}.np${ranks}
       COMMAND bash ${DTM_TESTS_DIR}/cmake/run_mpi.sh
               "${MPIEXEC_EXECUTABLE}" "${MPIEXEC_NUMPROC_FLAG}" ${ranks} ${MPIEXEC_PREFLAGS}
-              $<TARGET_FILE:${arg_NAME}> ${MPIEXEC_POSTFLAGS} ${DTM_RUNNER_ARGUMENTS} ${arg_ARGUMENTS})
+              $<TARGET_FILE:${arg_NAME}> ${MPIEXEC_POSTFLAGS} ${arg_ARGUMENTS})
     set_tests_properties(${arg_NAME}.np${ranks} PROPERTIES SKIP_RETURN_CODE 77)
     dtm_limit_mpi_test(${arg_NAME}.np${ranks} RANKS ${ranks} TIMEOUT ${arg_TIMEOUT}
       LABELS ${arg_LABELS} ENVIRONMENT ${arg_ENVIRONMENT})
@@ -117,7 +116,7 @@ function(dtm_add_test)
   endif()
   dtm_test_program(${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
     COMPILE_OPTIONS ${arg_COMPILE_OPTIONS})
-  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${DTM_RUNNER_ARGUMENTS} ${arg_ARGUMENTS})
+  add_test(NAME ${arg_NAME} COMMAND ${arg_NAME} ${arg_ARGUMENTS})
   set_tests_properties(${arg_NAME} PROPERTIES TIMEOUT ${arg_TIMEOUT} SKIP_RETURN_CODE 77
     LABELS "single;${arg_LABELS}" ENVIRONMENT "${DTM_TEST_ENVIRONMENT};${arg_ENVIRONMENT}")
 endfunction()

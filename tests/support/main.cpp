@@ -242,7 +242,8 @@ bool meet(report const& mine) {
       if (!waiting[rank] && ranks.try_receive(static_cast<int>(rank), text, what))
         waiting[rank] = report::unpack(text);
       if (!waiting[rank]) {
-        complete = arrived[rank] = 0;
+        arrived[rank] = 0;
+        complete = false;
         continue;
       }
       failed |= waiting[rank]->failed;
