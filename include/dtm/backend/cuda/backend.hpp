@@ -17,10 +17,10 @@
 #include <string>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 #include "dtm/backend/context.hpp"
 #include "dtm/backend/cuda/device.hpp"
+#include "dtm/backend/cuda/group.hpp"
 #include "dtm/backend/cuda/launch.hpp"
 #include "dtm/backend/cuda/memory.hpp"
 #include "dtm/backend/cuda/product.hpp"
@@ -42,11 +42,10 @@ std::string type_name() {
 
 /// What lives on the device. Members are freed in the reverse order.
 struct parts {
-  static constexpr std::size_t workspace_bytes = std::size_t(32) << 20;  // what Hopper wants
-
-  parts(int device, products multiply) : memory(device, compute.native()) {
+  parts(int device, products multiply, std::size_t workspace) : memory(device, compute.native()) {
     if (multiply == products::cublas)
-      blas.emplace(compute.native(), memory.allocate(workspace_bytes), workspace_bytes);
+      blas.emplace(compute.native(), workspace > 0 ? memory.allocate(workspace) : nullptr,
+                   workspace);
   }
 
   stream compute;
@@ -66,6 +65,7 @@ class backend<cuda> {
     int device = -1;  // its number; -1: the ranks of a machine take its devices in turn
     gpu::transport transport = gpu::transport::nccl;
     gpu::products products = gpu::products::cublas;
+    std::size_t workspace = std::size_t(32) << 20;  // bytes for cuBLAS; what Hopper wants
   };
 
   backend(comm::world& ranks, options chosen, comm::call_site where = comm::call_site::current())
@@ -79,13 +79,17 @@ class backend<cuda> {
     part::refuse_shared(ranks, here, facts_, chosen_.transport, where);
     comm::agree(
         ranks,
-        [&] { parts_ = std::make_unique<part::parts>(facts_.ordinal, chosen_.products); }, where);
+        [&] {
+          parts_ = std::make_unique<part::parts>(facts_.ordinal, chosen_.products,
+                                                 chosen_.workspace);
+        },
+        where);
     parts_->memory.spoil_released(ranks.level() >= comm::check_level::signatures);
   }
   backend(backend const&) = delete;
   backend& operator=(backend const&) = delete;
   ~backend() {
-    groups_.clear();
+    groups_.reset();
     if (parts_ == nullptr || is_quiet()) return;
     std::fprintf(stderr, "dtm cuda: work on %s does not end; its memory is kept\n",
                  facts_.text().c_str());
@@ -110,10 +114,12 @@ class backend<cuda> {
     };
   }
   void connect(comm::mesh_groups& groups, memory& storage) {
-    for (unsigned mask = 0; mask < 1u << groups.axes(); ++mask)
-      groups_.push_back(groups.along(mask, storage));
+    groups_ = std::make_unique<gpu::cuda_groups>(ranks_, groups, storage, compute(),
+                                                 chosen_.transport);
   }
-  comm::group& along(comm::mesh_groups&, unsigned axis_mask) { return *groups_.at(axis_mask); }
+  gpu::cuda_group& along(comm::mesh_groups&, unsigned axis_mask) {
+    return groups_->along(axis_mask);
+  }
 
   template <class Kernel>
   void launch(std::int64_t blocks, Kernel const& kernel) {
@@ -133,7 +139,7 @@ class backend<cuda> {
   /// Waits until the device has done everything it was given.
   void finish() {
     refuse_captured("waiting for the device");
-    wait([&] { return parts_->compute.idle(); }, "finish");
+    groups_->finish();
   }
 
   // ---- for reports and tests ---------------------------------------------------------------------
@@ -156,8 +162,7 @@ class backend<cuda> {
   /// deadline end it.
   template <class Complete>
   void wait(Complete&& complete, char const* what) {
-    comm::wait_until(ranks_.ranks(), complete, ranks_.settings().deadline_seconds,
-                     comm::make_signature({what, "", 0, {}}, "the device", 0, "", 0));
+    groups_->wait_until(complete, comm::make_signature({what}, "device", 0, "", 0));
   }
 
   /// What is given to the device until end_capture() becomes a graph and does not run. Memory comes
@@ -239,7 +244,7 @@ class backend<cuda> {
   options chosen_;
   gpu::device_facts facts_;
   std::unique_ptr<gpu::detail::parts> parts_;
-  std::vector<std::unique_ptr<comm::group>> groups_;
+  std::unique_ptr<gpu::cuda_groups> groups_;
   bool capturing_ = false;
 };
 

@@ -5,8 +5,8 @@
 
 #include <cublas_v2.h>
 
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include "dtm/backend/cuda/status.hpp"
@@ -24,14 +24,6 @@ inline constexpr cudaDataType cublas_type = std::is_same_v<T, double>  ? CUDA_R_
                                             : std::is_same_v<T, float> ? CUDA_R_32F
                                                                        : CUDA_R_16BF;
 
-inline int cublas_extent(std::int64_t extent, local::gemm_shape const& s) {
-  if (extent > 2147483647)
-    throw argument_error("dtm cuda: a matrix product of " + std::to_string(s.m) + " x " +
-                         std::to_string(s.n) + " x " + std::to_string(s.k) + ", batch " +
-                         std::to_string(s.batch) + ", has an extent beyond 2147483647");
-  return int(extent);
-}
-
 /// A handle of cuBLAS that works on one stream.
 class cublas {
  public:
@@ -45,7 +37,6 @@ class cublas {
                 handle_, cublasMath_t(CUBLAS_DEFAULT_MATH |
                                       CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
             "cublasSetMathMode");
-      check(cublasSetAtomicsMode(handle_, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode");
     } catch (...) {
       forget(cublasDestroy(handle_));
       throw;
@@ -61,14 +52,12 @@ class cublas {
   void multiply(local::gemm_shape const& s, T const* left, T const* right, Result* result) const {
     using A = accumulate_t<T>;
     A const one = 1, before = s.accumulate ? 1 : 0;
-    auto const n = cublas_extent(s.n, s), m = cublas_extent(s.m, s), k = cublas_extent(s.k, s),
-               batch = cublas_extent(s.batch, s);
-    check(cublasGemmStridedBatchedEx(
+    check(cublasGemmStridedBatchedEx_64(
               handle_, s.right_transposed ? CUBLAS_OP_T : CUBLAS_OP_N,
-              s.left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, n, m, k, &one, right, cublas_type<T>,
-              s.right_transposed ? k : n, s.k * s.n, left, cublas_type<T>,
-              s.left_transposed ? m : k, s.m * s.k, &before, result, cublas_type<Result>, n,
-              s.m * s.n, batch,
+              s.left_transposed ? CUBLAS_OP_T : CUBLAS_OP_N, s.n, s.m, s.k, &one,  //
+              right, cublas_type<T>, s.right_transposed ? s.k : s.n, s.k * s.n,    //
+              left, cublas_type<T>, s.left_transposed ? s.m : s.k, s.m * s.k,      //
+              &before, result, cublas_type<Result>, s.n, s.m * s.n, s.batch,
               std::is_same_v<A, double> ? CUBLAS_COMPUTE_64F : CUBLAS_COMPUTE_32F,
               CUBLAS_GEMM_DEFAULT),
           "cublasGemmStridedBatchedEx");
