@@ -20,14 +20,17 @@
 //   thread() size()         number of this thread in its block, threads of the block (int)
 //   lane() warp()           thread() % 32, thread() / 32
 //   first() stride()        index() * size() + thread(), grid() * size(): a loop over a whole grid
-//   sync() sync_warp()      barriers of the block, of a warp; no thread may skip one
+//   sync() sync_warp()      barriers of the block, of a warp; no thread may skip one, and all come
+//                           to the same one, not to two in different branches
 //   any(bool)               true on all threads of the block where it is true on one; a barrier
 //   shared<T, N, Tag>()     N elements that the block shares, indexed by []; fresh content is
 //                           unspecified. One array for each Tag, so two uses need two tags
 //   shuffle_xor(v, mask)    v of lane() ^ mask; every lane of the warp takes part
-//   shuffle_down(v, delta)  v of lane() + delta, own v beyond the end; every lane takes part
+//   shuffle_down(v, delta)  v of lane() + delta, own v beyond the end; every lane takes part. v has
+//                           1, 2, 4, 8 or 16 bytes; a shuffle orders no accesses to memory
 //   atomic_add(p, v)        *p += v for integers, whose order cannot matter (law L13)
-//   load<N>(p)              N neighbouring elements at once; p is aligned to N * sizeof(*p)
+//   load<N>(p)              N neighbouring elements at once, 16 bytes at most; p is aligned to
+//                           N * sizeof(*p). p is a pointer or &a[i] of a shared array
 //   store(p, vector)        the same, writing
 //   copy_async<N>(a, i, p)  a[i .. i+N) = p[0 .. N) of a shared array, N * sizeof = 4, 8 or 16 and
 //                           aligned; readable after commit(), wait<pending>() and sync()
