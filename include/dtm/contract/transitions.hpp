@@ -200,19 +200,22 @@ struct exchange_of_axis {
                                : splits_planes(M::dimension) ? M::dimension
                                                              : -1;
 
-  using check = first_of < once &&placed,
-        std::conditional_t<once, needs<collective, typename M::axis, got>,
-                           contract::axis_named_twice<collective, typename M::axis>>,
-        first_of<
-            (M::dimension >= 0 && M::dimension < Layout::rank),
-            contract::dimension_of_operand<collective, M::dimension, Layout::rank>,
-            first_of<split<0, contract::planes_of_channels<collective, typename M::axis, split>,
-                           unless<(inner < 0), contract::innermost_axis_of<
-                                                   collective, typename M::axis,
-                                                   (leaving >= 0 ? leaves : M::dimension),
-                                                   typename axis_or_none<Layout, inner>::type>>>>>;
+  using check = first_of<
+      (once && placed),
+      std::conditional_t<once, needs<collective, typename M::axis, got>,
+                         contract::axis_named_twice<collective, typename M::axis>>,
+      first_of<(M::dimension >= 0 && M::dimension < Layout::rank),
+               contract::dimension_of_operand<collective, M::dimension, Layout::rank>,
+               first_of<(split < 0),
+                        contract::planes_of_channels<collective, typename M::axis, split>,
+                        unless<(inner < 0),
+                               contract::innermost_axis_of<
+                                   collective, typename M::axis,
+                                   (leaving >= 0 ? leaves : M::dimension),
+                                   typename axis_or_none<Layout, inner>::type>>>>>;
   static constexpr bool legal =
-      once && placed && M::dimension >= 0 && M::dimension < Layout::rank && split < 0 && inner < 0;
+      once && placed && M::dimension >= 0 && (M::dimension < Layout::rank) && split == -1 &&
+      inner == -1;
 };
 
 template <class Layout, class... Move>
