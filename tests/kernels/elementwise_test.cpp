@@ -130,6 +130,29 @@ TEST_CASE("philox has the published answers") {
   static_assert(kernels::uniform<float>::of({{0, 0, 0, 0}}) == 0);
 }
 
+TEMPLATE_TEST_CASE("tiles draw the numbers of the whole", "", float, double, bf16) {
+  box<3> const whole{{0, 0, 0}, {3, 5, 8}}, tile{{1, 0, 4}, {3, 5, 8}};
+  kernels::random_stream const stream{11, 12, 13};
+  auto const draw = [&](auto& ctx, box<3> const& of) {
+    array<TestType> y(ctx, of.size());
+    local::for_each(
+        ctx, of.size(),
+        kernels::draw_uniform<TestType, 3>{stream, kernels::box_walk<3>::of(whole, of), y.data()});
+    std::vector<double> values;
+    y.add_to(values);
+    return values;
+  };
+  host_context on_host;
+  emulated_context on_device{{emulation::schedule::shuffled, 1}};
+  auto const all = draw(on_host, whole), some = draw(on_host, tile);
+  CHECK(draw(on_device, whole) == all);
+  CHECK(draw(on_device, tile) == some);
+  std::size_t at = 0;
+  for (int i = 1; i < 3; ++i)
+    for (int j = 0; j < 5; ++j)
+      for (int k = 4; k < 8; ++k) CHECK(some[at++] == all[std::size_t((i * 5 + j) * 8 + k)]);
+}
+
 TEST_CASE("uniform numbers fill [0, 1) evenly") {
   kernels::random_stream const stream{1, 2, 3};
   constexpr int count = 1 << 16;

@@ -5,6 +5,8 @@
 //   all_kernels<T>        of one element type, float, double or bf16
 //   shared_kernels        of no floating type: copies of boxes, relative positions
 //   own_products<T>       the library's matrix products
+//
+// Kernels of a program's own, and draw_uniform, whose ranks are the program's, are not here.
 
 #include "dtm/kernels/adam.hpp"
 #include "dtm/kernels/box.hpp"
@@ -91,7 +93,8 @@ template <>
 struct further_kernels<double> {
   using type =
       typename joined<norm_kernels<double, 8>, numbers_of<double>, kernel_list<add_terms<double>>,
-                      on_device<convert<double, double>, convert<double, float>>>::type;
+                      on_device<convert<double, double>, convert<double, float>,
+                                convert<double, bf16>, convert<bf16, double>>>::type;
 };
 
 template <int Bytes>

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "dtm/core/config.hpp"
+#include "dtm/kernels/box.hpp"
 
 namespace dtm::kernels {
 
@@ -51,6 +52,18 @@ template <>
 struct uniform<double> {
   DTM_HD static constexpr double of(random_words const& w) {
     return double((std::uint64_t(w.word[1]) << 32 | w.word[0]) >> 11) * 0x1p-53;
+  }
+};
+
+/// y[i] = uniform number of the i-th element of a tile, by its place in the whole tensor: the walk
+/// is box_walk<Rank>::of(whole tensor, tile). Writes 1; 60 integer operations; arithmetic.
+template <class T, int Rank>
+struct draw_uniform {
+  random_stream stream;
+  box_walk<Rank> walk;
+  T* y;
+  DTM_HD void operator()(std::int64_t i) const {
+    y[i] = T(uniform<accumulate_t<T>>::of(stream.at(std::uint64_t(walk.offset(i)))));
   }
 };
 
