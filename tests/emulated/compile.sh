@@ -10,7 +10,7 @@ if ! [ -x "$nvcc" ]; then
   exit 77
 fi
 architectures=()
-for architecture in 80 90 100 120; do
+for architecture in 80 90 100; do
   "$nvcc" --list-gpu-code 2>/dev/null | grep -qx "sm_$architecture" &&
     architectures+=(-gencode "arch=compute_$architecture,code=sm_$architecture")
 done

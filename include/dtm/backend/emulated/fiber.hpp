@@ -144,13 +144,14 @@ class fiber {
 #endif
   }
 
-  /// The first thing in a body; `caller` is who handed over to it.
-  void begun([[maybe_unused]] fiber& caller) {
+  /// The first thing in a body. `first` is the fiber without a stack of its own; whoever begins
+  /// first of all was begun by it, and sees how far its stack goes.
+  void begun([[maybe_unused]] fiber& first) {
 #ifdef DTM_ADDRESS_SANITIZER
     void const* bottom = nullptr;
     std::size_t size = 0;
     __sanitizer_finish_switch_fiber(nullptr, &bottom, &size);
-    if (caller.map_ == nullptr) caller.bottom_ = bottom, caller.size_ = size;
+    if (first.bottom_ == nullptr) first.bottom_ = bottom, first.size_ = size;
 #endif
   }
 
