@@ -1,0 +1,43 @@
+#pragma once
+// Two modules, forward and backward, on a GPU: compiled by the host compiler and by nvcc.
+
+#include <utility>
+
+#include "dtm/cuda.cuh"
+#include "dtm/modules/transition.hpp"
+#include "dtm/modules/triangle_multiplication.hpp"
+#include "dtm/parameters/gradients.hpp"
+
+namespace dtm::testing {
+
+using gpu_grid = mesh<dp, cp0, cp1>;
+using gpu_context = context<cuda, gpu_grid>;
+
+/// Every buffer is zero but for what the modules compute of it.
+template <class T>
+void run_modules(gpu_context& ctx) {
+  using on_gpu = space<T, gpu_grid, cuda>;
+  using X = pair_tensor<on_gpu, c<32>>;
+  auto const extents_of = extents{bind<batch>(1), bind<tokens>(16)};
+  X x(ctx, extents_of);
+  cotangent_t<X> dy(ctx, extents_of);
+  ctx.memory().fill_bytes(x.data(), 0, std::size_t(x.bytes()));
+  ctx.memory().fill_bytes(dy.data(), 0, std::size_t(dy.bytes()));
+  {
+    transition<on_gpu, 32, 64> module(ctx);
+    gradients_of_t<decltype(module)> gradients(ctx);
+    auto result = module.forward(ctx, x);
+    (void)module.backward(ctx, std::move(result.saved), dy, gradients);
+  }
+  {
+    triangle_multiplication<outgoing, on_gpu, 32> module(ctx);
+    gradients_of_t<decltype(module)> gradients(ctx);
+    typename decltype(module)::Mask mask(ctx, extents_of);
+    ctx.memory().fill_bytes(mask.data(), 0, std::size_t(mask.bytes()));
+    auto result = module.forward(ctx, x, mask);
+    (void)module.backward(ctx, std::move(result.saved), dy, gradients);
+  }
+  ctx.finish();
+}
+
+}  // namespace dtm::testing
