@@ -1,8 +1,13 @@
 #pragma once
 // Matrix products on the host by Eigen. 16-bit operands are widened first: Eigen's own bfloat16
 // product accumulates in bfloat16 (1024 ones sum to 256).
+//
+// Eigen costs a compiler ten seconds. A program of several units defines DTM_SEPARATE_PRODUCTS, and
+// in one of its units, with the optimisation that it wants for them, instantiates what
+// backend/host/products.hpp names; without the macro every unit has its own.
 
-#include <Eigen/Core>
+#include <cstdint>
+#include <type_traits>
 
 #include "dtm/backend/local.hpp"
 #include "dtm/core/device.hpp"
@@ -12,30 +17,9 @@ namespace dtm::local {
 
 namespace detail {
 
+/// One product of float or double, in backend/host/products.hpp.
 template <class T>
-using row_major = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-using matrix_map = Eigen::Map<row_major<T>, Eigen::Unaligned>;
-template <class T>
-using constant_map = Eigen::Map<row_major<T> const, Eigen::Unaligned>;
-
-template <class T>
-void gemm_one(gemm_shape const& shape, T const* left, T const* right, T* result) {
-  constant_map<T> const a(left, shape.left_transposed ? shape.k : shape.m,
-                          shape.left_transposed ? shape.m : shape.k);
-  constant_map<T> const b(right, shape.right_transposed ? shape.n : shape.k,
-                          shape.right_transposed ? shape.k : shape.n);
-  matrix_map<T> c(result, shape.m, shape.n);
-  if (!shape.accumulate) c.setZero();
-  if (shape.left_transposed && shape.right_transposed)
-    c.noalias() += a.transpose() * b.transpose();
-  else if (shape.left_transposed)
-    c.noalias() += a.transpose() * b;
-  else if (shape.right_transposed)
-    c.noalias() += a * b.transpose();
-  else
-    c.noalias() += a * b;
-}
+void gemm_one(gemm_shape const& shape, T const* left, T const* right, T* result);
 
 template <class From, class To>
 void widen(From const* from, std::int64_t count, To* to) {
@@ -78,3 +62,7 @@ struct gemm_impl<host> {
 };
 
 }  // namespace dtm::local
+
+#ifndef DTM_SEPARATE_PRODUCTS
+#include "dtm/backend/host/products.hpp"
+#endif
