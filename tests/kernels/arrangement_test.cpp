@@ -179,7 +179,7 @@ void compare_outer(std::int64_t rows, std::int64_t columns, std::int64_t channel
              {{"sum", n, 1, 2},
               {"product", pairs, 1, 1},
               {"permuted", n, 1, 2},
-              {"middle", batch * rows * channels, double(columns), 2, 1 + double(columns)}},
+              {"middle", batch * rows * channels, double(columns), 2 * double(columns), 2}},
              run);
 }
 

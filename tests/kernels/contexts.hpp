@@ -156,6 +156,9 @@ constexpr double roundoff() {
   return std::is_same_v<T, double> ? 0x1p-53 : std::is_same_v<T, float> ? 0x1p-24 : 0x1p-8;
 }
 
+/// As magnitude: a sum of positive terms is as large as they are.
+inline constexpr double own_value = -1;
+
 /// A part of the results with one bound; none of the roundings where it is a copy.
 struct part {
   char const* name;
@@ -170,16 +173,23 @@ inline double effective(double roundings) {
   return std::min(roundings, 4 * std::sqrt(roundings));
 }
 
+/// As roundings, where n of them go the same way: all count.
+inline double all_of(double n) {
+  return std::max(n, n * n / 16);
+}
+
 /// The largest of |difference| / bound over a part.
 template <class T>
 double worst_ratio(double const* got, double const* expected, part const& of) {
   using A = accumulate_t<T>;
-  double const in_sums = effective(of.roundings) * roundoff<A>() * of.magnitude;
+  double const roundings = effective(of.roundings) * roundoff<A>();
   double const of_type = std::is_same_v<T, A> ? 0 : roundoff<T>();
   double const last = of.stores > 0 ? of_type : 0,
                earlier = of.stores > 1 ? (of.stores - 1) * of_type * of.magnitude : 0;
   double worst = 0;
   for (std::int64_t i = 0; i < of.count; ++i) {
+    double const in_sums =
+        roundings * (of.magnitude == own_value ? std::abs(expected[i]) : of.magnitude);
     double const bound = in_sums + earlier + last * (std::abs(expected[i]) + in_sums + earlier);
     double const error = std::abs(got[i] - expected[i]);
     if (error == 0) continue;
