@@ -163,7 +163,7 @@ TEST_CASE("the wrong partner of a shift: named with checks, a deadline without")
 
 TEST_CASE("an error that NCCL reports on one rank is everyone's, with its words") {
   for (int victim : {0, ranks() - 1})
-    for (auto const* function : {"ncclAllReduce", "ncclGroupEnd", "ncclCommGetAsyncError"})
+    for (auto const* function : {"ncclAllReduce", "ncclGroupStart", "ncclCommGetAsyncError"})
       for (auto code : {ncclInternalError, ncclRemoteError, ncclUnhandledCudaError}) {
         CAPTURE(victim, function, int(code));
         auto const got = on_gpus(check_level::cheap, [&](world& w, device& gpu) {
@@ -174,8 +174,7 @@ TEST_CASE("an error that NCCL reports on one rank is everyone's, with its words"
           sum(gpu, in.data(), out.data(), count, 1, "second");
           gpu.finish();
         });
-        check_device_error(got, victim,
-                           std::string("dtm nccl: ") + ncclGetErrorString(code));
+        check_device_error(got, victim, std::string("dtm nccl: ") + ncclGetErrorString(code));
         CHECK(got.says("of \"second\""));
       }
   check_next_world();
@@ -203,8 +202,8 @@ TEST_CASE("an exception on one rank while the others are inside NCCL aborts thei
         device gpu(w, {"cp0", "cp1"}, grid ? square() : std::vector{1, w.size()});
         connected = stand_in::calls("ncclCommInitRankConfig");
         array<float> const in(gpu, values<float>(w.rank(), count)), out(gpu, std::size_t(count));
-        sum(gpu, in.data(), out.data(), count, 3);
         try {
+          sum(gpu, in.data(), out.data(), count, 3);
           if (w.rank() == victim) throw dtm::file_error("planted");
           sum(gpu, in.data(), out.data(), count, 3);
           gpu.finish();
@@ -262,5 +261,6 @@ TEST_CASE("replicas that differ are found at check level 3") {
   });
   CAPTURE(got.text);
   CHECK(got.kind == failure_kind::replication);
-  CHECK(got.says("replicas differ bit for bit: rank 0 against the others"));
+  CHECK(got.says("replicas differ bit for bit: rank"));
+  if (ranks() > 2) CHECK(got.says("rank 0 against the others"));
 }

@@ -18,7 +18,9 @@ using dtm::testing::settings;
 class gate {
  public:
   explicit gate(cudaStream_t stream) {
-    check(stand_in::enqueue(stream, [open = open_] { return *open; }, "gate"), "enqueue");
+    check(stand_in::enqueue(
+              stream, [open = open_] { return *open; }, "gate"),
+          "enqueue");
   }
   void open() { *open_ = true; }
 
@@ -44,7 +46,6 @@ void write_later(device& gpu, float* data, std::vector<float> const& what) {
   kernel(gpu, [=] { std::memcpy(data, what.data(), what.size() * sizeof(float)); });
 }
 
-
 template <class G>
 auto shift_right(G& g, float const* in, float* out, std::int64_t count, char const* name = "x") {
   int const n = g.size();
@@ -64,7 +65,7 @@ constexpr std::int64_t count = 40;
 
 }  // namespace
 
-TEST_CASE("neither a begin nor a wait lets the host wait, and what was given later sees the result") {
+TEST_CASE("the host waits for nothing, and what was given after the wait sees the result") {
   auto const level = GENERATE(check_level::cheap, check_level::signatures);
   world fresh(dtm::testing::world(), settings(level));
   device gpu(fresh, {"cp0"}, {fresh.size()});
@@ -209,8 +210,7 @@ TEST_CASE("a dropped order of the streams gives wrong data, which these tests se
     stand_in::drop_waits(1);
     pending.wait();
     auto const found = read_later(gpu, out.data(), std::size_t(count));
-    while (stand_in::queued(gpu.compute.native()) > 0)
-      (void)cudaStreamQuery(gpu.compute.native());
+    while (stand_in::queued(gpu.compute.native()) > 0) (void)cudaStreamQuery(gpu.compute.native());
     CHECK(std::isnan((*found)[0]));
     gpu.finish();
     CHECK(same(out.on_host(), theirs));
@@ -260,7 +260,7 @@ TEST_CASE("a step is captured, and replayed without the host") {
         expected[std::size_t(i)] += value<float>(r + 10 * replay, i);
     CHECK(same(*added, expected));
   }
-  CHECK(gpu.mesh.ledger().entries.size() == entries + 3 * 4);  // of the steps that were not replayed
+  CHECK(gpu.mesh.ledger().entries.size() == entries + 3 * 4);  // replays are not counted
   if (fresh.size() > 1) CHECK(stand_in::calls("ncclGroupStart") > calls);
   check(cudaGraphExecDestroy(executable), "cudaGraphExecDestroy");
   check(cudaGraphDestroy(graph), "cudaGraphDestroy");

@@ -68,10 +68,10 @@ inline bool accepted(ncclResult_t status) {
   return status == ncclSuccess || status == ncclInProgress;
 }
 
-/// "unhandled system error (socket closed)"; the second text is NCCL's last, where it has one.
+/// "unhandled system error (socket closed)"; the second text is the communicator's last error.
 inline std::string text_of(ncclResult_t status, ncclComm_t comm) {
   std::string text = ncclGetErrorString(status);
-  char const* const last = ncclGetLastError(comm);
+  char const* const last = comm == nullptr ? nullptr : ncclGetLastError(comm);
   if (last != nullptr && *last != '\0') text += std::string(" (") + last + ")";
   return text;
 }

@@ -29,9 +29,8 @@ inline void compare_block_counts(channel& ranks, signature const& what,
       auto const sent = all[from * 2 * size + to], expected = all[to * 2 * size + size + from];
       if (sent != expected && ++wrong <= 8)
         text += "\n  rank " + std::to_string(ranks.members()[from]) + " sends " +
-                std::to_string(sent) + " elements to rank " +
-                std::to_string(ranks.members()[to]) + ", which expects " +
-                std::to_string(expected);
+                std::to_string(sent) + " elements to rank " + std::to_string(ranks.members()[to]) +
+                ", which expects " + std::to_string(expected);
     }
   if (wrong > 8) text += "\n  and " + std::to_string(wrong - 8) + " more pairs";
   if (wrong > 0)
@@ -65,9 +64,8 @@ struct refusal {
   int size;
 
   [[noreturn]] void refuse(std::string const& why) const {
-    throw argument_error(std::string(who.operation) + " on " + std::string(group) +
-                         ", called at " + who.where.file + ":" + std::to_string(who.where.line) +
-                         ": " + why);
+    throw argument_error(std::string(who.operation) + " on " + std::string(group) + ", called at " +
+                         who.where.file + ":" + std::to_string(who.where.line) + ": " + why);
   }
   void require_count(std::int64_t count) const {
     if (count < 0) refuse("count " + std::to_string(count) + " is negative");

@@ -117,7 +117,8 @@ class nccl_group {
   /// From here on the other ranks are in it too, or hear why not.
   signature open(call const& who, datatype const& type, std::int64_t count, char const* how = "",
                  int root = -1) {
-    auto const what = channel_->open(who, name_, type.name, count, how, root);
+    auto const what =
+        stream_.guarded([&] { return channel_->open(who, name_, type.name, count, how, root); });
     stream_.throw_if_failed(what);
     return what;
   }
@@ -165,13 +166,12 @@ inline nccl_pending nccl_group::begin_all_reduce(void const* in, void* out, std:
   record(who, type, count, mpi::checked_product(count, 2) * (size() - 1) / size());
   if (size() == 1) return local(what, out, in, size_in_bytes);
   if (in != out) spoil(out, size_in_bytes);
-  return launch(
-      what, nothing,
-      [&] {
-        return ncclAllReduce(in, out, type.units_of(count), type.type, nccl::operation_of(how),
-                             native(), stream_.native());
-      },
-      {&storage_, out, size_in_bytes});
+  return launch(what, nothing,
+                [&] {
+                  return ncclAllReduce(in, out, type.units_of(count), type.type,
+                                       nccl::operation_of(how), native(), stream_.native());
+                },
+                {&storage_, out, size_in_bytes});
 }
 
 inline nccl_pending nccl_group::begin_all_gather(void const* in, void* out, std::int64_t count,
@@ -184,12 +184,12 @@ inline nccl_pending nccl_group::begin_all_gather(void const* in, void* out, std:
   record(who, type, count, count * (size() - 1));
   if (size() == 1) return local(what, out, in, block);
   spoil(out, total);
-  return launch(
-      what, nothing,
-      [&] {
-        return ncclAllGather(in, out, type.units_of(count), type.type, native(), stream_.native());
-      },
-      {&storage_, out, total});
+  return launch(what, nothing,
+                [&] {
+                  return ncclAllGather(in, out, type.units_of(count), type.type, native(),
+                                       stream_.native());
+                },
+                {&storage_, out, total});
 }
 
 inline nccl_pending nccl_group::begin_reduce_scatter(void const* in, void* out, std::int64_t count,
@@ -218,13 +218,12 @@ inline nccl_pending nccl_group::begin_broadcast(void* data, std::int64_t count, 
   record(who, type, count, count / size() * (size() - 1) + count % size() * (size() - 1) / size());
   if (size() == 1) return local(what, data, data, size_in_bytes);
   if (rank() != root) spoil(data, size_in_bytes);
-  return launch(
-      what, nothing,
-      [&] {
-        return ncclBroadcast(data, data, type.units_of(count), type.type, root, native(),
-                             stream_.native());
-      },
-      {&storage_, data, size_in_bytes});
+  return launch(what, nothing,
+                [&] {
+                  return ncclBroadcast(data, data, type.units_of(count), type.type, root, native(),
+                                       stream_.native());
+                },
+                {&storage_, data, size_in_bytes});
 }
 
 inline nccl_pending nccl_group::begin_shift(void const* in, void* out, std::int64_t count,
@@ -242,7 +241,7 @@ inline nccl_pending nccl_group::begin_shift(void const* in, void* out, std::int6
   bool const stays = to == rank();
   record(who, type, count, stays ? 0 : count, stays ? count : 0);
   if (channel_->checks(check_level::signatures))
-    detail::compare_partners(*channel_, what, to, from);
+    stream_.guarded([&] { detail::compare_partners(*channel_, what, to, from); });
   if (stays) return local(what, out, in, size_in_bytes);
   spoil(out, size_in_bytes);
   return launch(what, nothing, [&] {
@@ -273,7 +272,8 @@ inline nccl_pending nccl_group::begin_all_to_all(void const* in,
   refusal.require_apart(in, type.bytes_of(send_offsets.back()), out, received_bytes);
   auto const what = open(who, type, -1);
   if (channel_->checks(check_level::signatures))
-    detail::compare_block_counts(*channel_, what, send_counts, receive_counts);
+    stream_.guarded(
+        [&] { detail::compare_block_counts(*channel_, what, send_counts, receive_counts); });
   record(who, type, send_offsets.back(), send_offsets.back() - send_counts[me], send_counts[me]);
   auto const source = [&](std::size_t r) {
     return static_cast<std::byte const*>(in) + type.bytes_of(send_offsets[r]);

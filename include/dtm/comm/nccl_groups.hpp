@@ -20,8 +20,8 @@ class nccl_groups {
   /// Collective over the world. `storage` is the memory of the compute stream. The error of one
   /// rank is everyone's.
   nccl_groups(world& ranks, mesh_groups& groups, memory& storage, cudaStream_t compute,
-              call_site where = call_site::current())
-  try : stream_(ranks, compute), token_(storage) {
+              call_site where = call_site::current()) try
+      : stream_(ranks, compute), token_(storage) {
     // MPI's part comes first, as it may block, and only when all ranks are here.
     ranks.meet({"NCCL groups", "", 0, where});
     std::vector<made> known;

@@ -55,7 +55,7 @@ class [[nodiscard]] nccl_pending {
     stream_->wait_for_compute(begun->what);
     auto const copy = std::make_unique_for_overwrite<std::byte[]>(result_.bytes);
     result_.storage->copy_to_host(copy.get(), result_.data, result_.bytes);
-    begun->ranks->check_replicas(copy.get(), result_.bytes, begun->what);
+    stream_->guarded([&] { begun->ranks->check_replicas(copy.get(), result_.bytes, begun->what); });
   }
 
  private:

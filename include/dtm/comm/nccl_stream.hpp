@@ -27,6 +27,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -68,7 +69,7 @@ class nccl_stream {
     std::copy_n(ids.begin(), sizeof mine.internal, mine.internal);
     communicators_.push_back(std::make_unique<nccl_communicator>(std::move(ranks), mine));
     auto& made = *communicators_.back();
-    wait_until([&] { return made.state() == ncclSuccess; }, what);
+    wait_until([&] { return settled(made, what); }, what);
     made.ranks().close(what);
     return made;
   }
@@ -103,7 +104,7 @@ class nccl_stream {
     wait_until(
         [&] {
           if (!nccl::accepted(status)) fail(status, communicator.native(), what);
-          return communicator.state() == ncclSuccess;
+          return settled(communicator, what);
         },
         what);
     begun->done.record(stream_.native());
@@ -123,54 +124,65 @@ class nccl_stream {
 
   /// Throws what the failure of a peer, or of a communicator, makes of it.
   void throw_if_failed(signature const& what) {
-    try {
+    guarded([&] {
       world_.ranks().serve();
       world_.ranks().throw_if_failed(describe(what));
       watch(what);
-    } catch (...) {
-      give_up();
-      throw;
-    }
+    });
   }
 
   /// The library's wait, with an eye on all communicators.
   template <class Complete>
   void wait_until(Complete&& complete, signature const& what) {
-    try {
+    guarded([&] {
       comm::wait_until(
           world_.ranks(), [&] { return watch(what), complete(); },
           world_.settings().deadline_seconds, what);
+    });
+  }
+
+  /// What is between ranks: where it throws, the peers, who may wait for this rank, are told, and
+  /// what is under way on it ends.
+  template <class Work>
+  std::invoke_result_t<Work> guarded(Work&& work) {
+    try {
+      return work();
     } catch (...) {
-      give_up();
+      world_.ranks().declare(current_failure(world_.rank()));
+      abort();
       throw;
+    }
+  }
+
+  /// The same in the name of the oldest operation that is under way, as long as there is one: a
+  /// deadline then names what does not end, and not the copy behind it.
+  template <class Complete>
+  void wait_behind(Complete&& complete, signature const& what) {
+    if (capturing()) return wait_until(complete, what);
+    for (bool done = false; !done;) {
+      auto const first = under_way_.empty() ? nullptr : under_way_.front();
+      wait_until(
+          [&] {
+            take_in_completed();
+            done = complete();
+            return done || (first && (under_way_.empty() || under_way_.front() != first));
+          },
+          first ? first->what : what);
     }
   }
 
   /// The host waits for the compute stream, and so for every operation that was joined.
   void wait_for_compute(signature const& what) {
-    wait_until([&] { return idle(compute_); }, what);
+    wait_behind([&] { return idle(compute_); }, what);
   }
 
-  /// Waits on the host for everything that both streams have been given, operation after operation:
-  /// a deadline names the one that does not end.
+  /// The host waits for everything that both streams have been given.
   void finish(call who) {
     auto const what = make_signature(who, "device", 0, "", 0);
     if (capturing())
       throw argument_error("dtm nccl: " + describe(what) +
                            " would wait on the host for a stream that is being captured");
-    while (!under_way_.empty()) {
-      auto const first = under_way_.front();
-      wait_until([&] { return first->done.passed(); }, first->what);
-      take_in_completed();
-    }
-    wait_until([&] { return stream_.idle() && idle(compute_); }, what);
-  }
-
-  /// Inside a catch block: tells the peers, who may wait for this rank, and ends everything that is
-  /// under way on it.
-  void give_up() noexcept {
-    world_.ranks().declare(current_failure(world_.rank()));
-    abort();
+    wait_behind([&] { return stream_.idle() && idle(compute_); }, what);
   }
 
  private:
@@ -185,18 +197,25 @@ class nccl_stream {
   }
 
   void watch(signature const& what) {
-    for (auto const& c : communicators_)
-      if (auto const state = c->state(); !nccl::accepted(state)) fail(state, c->native(), what);
+    for (auto const& c : communicators_) (void)settled(*c, what);
+  }
+  /// Whether a communicator has done what it was asked for; throws where it has failed.
+  bool settled(nccl_communicator const& c, signature const& what) {
+    auto const state = c.state();
+    if (!nccl::accepted(state)) fail(state, c.native(), what);
+    return state == ncclSuccess;
   }
 
   /// This rank throws device_error, its peers peer_failed.
   [[noreturn]] void fail(ncclResult_t status, ncclComm_t comm, signature const& what) {
     control& ranks = world_.ranks();
-    std::string text = "dtm nccl: " + nccl::text_of(status, comm) + ", noticed in " +
-                       describe(what);
+    std::string text =
+        "dtm nccl: " + nccl::text_of(status, comm) + ", noticed in " + describe(what);
     if (text.find("Duplicate GPU") != std::string::npos)
-      text += "; NCCL needs a GPU for every rank: start fewer ranks, or choose transport::staged_mpi "
-              "in the options of the context, which is slow";
+      text +=
+          "; NCCL needs a GPU for every rank: start fewer ranks, or choose transport::staged_mpi "
+          "in "
+          "the options of the context, which is slow";
     else if (int(world_.level()) < int(check_level::signatures))
       text += "; DTM_CHECK_LEVEL=2 compares what the ranks call";
     if (status == ncclRemoteError) listen();
@@ -244,8 +263,7 @@ class nccl_stream {
       for (auto& c : communicators_)
         if (auto const status = c->finalize(); !nccl::accepted(status))
           fail(status, c->native(), what);
-      for (auto& c : communicators_)
-        wait_until([&] { return c->state() == ncclSuccess; }, what);
+      for (auto& c : communicators_) wait_until([&] { return settled(*c, what); }, what);
       for (auto& c : communicators_) c->destroy();
     } catch (...) {  // has been declared: the next operation on the world says so
       abort();

@@ -116,12 +116,12 @@ class cuda_groups {
 
   cuda_group& along(unsigned axis_mask) { return *groups_.at(axis_mask); }
 
-  /// The library's wait, which also hears of an error of NCCL; whatever ends it ends what is under
-  /// way between the ranks.
+  /// The library's wait, which also hears of an error of NCCL; what it throws has ended what was
+  /// under way between the ranks.
   template <class Complete>
   void wait_until(Complete&& complete, comm::signature const& what) {
     if (nccl_)
-      nccl_->stream().wait_until(complete, what);
+      nccl_->stream().wait_behind(complete, what);
     else
       comm::wait_until(ranks_.ranks(), complete, ranks_.settings().deadline_seconds, what);
   }
