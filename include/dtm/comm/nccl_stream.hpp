@@ -9,7 +9,8 @@
 // takes part in it, what it waits for on the compute stream was begun before it, and no cycle of
 // waits can arise. A captured graph keeps that order, since the order of a stream is an edge of it.
 // The price: a row shift and a column shift that are in flight together overlap with computation,
-// not with each other.
+// not with each other. Two contexts have two streams, between which nothing keeps an order: what one
+// has begun is finished before the other communicates.
 //
 // An operation begins with a mark in the compute stream, which the communication stream waits for,
 // and ends with a mark in the communication stream, which the compute stream waits for when the
@@ -159,7 +160,8 @@ class nccl_stream {
   template <class Complete>
   void wait_behind(Complete&& complete, signature const& what) {
     if (capturing()) return wait_until(complete, what);
-    for (bool done = false; !done;) {
+    bool done = false;
+    do {
       auto const first = under_way_.empty() ? nullptr : under_way_.front();
       wait_until(
           [&] {
@@ -168,7 +170,7 @@ class nccl_stream {
             return done || (first && (under_way_.empty() || under_way_.front() != first));
           },
           first ? first->what : what);
-    }
+    } while (!done);
   }
 
   /// The host waits for the compute stream, and so for every operation that was joined.
