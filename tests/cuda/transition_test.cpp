@@ -110,11 +110,13 @@ TEST_CASE("memory that a capture has to ask the driver for is there when it is r
   cuda_context ctx(world(), all_on_cp1(), 0, staged());
   auto const x = on_device(ctx, numbers<float>(1000, 1));
   scratch<float> y(ctx.memory(), 1000);
+  auto const orders = stand_in::calls("cudaStreamWaitEvent");
   auto graph = capture(ctx, [&] {
     scratch<float> between(ctx.memory(), 1000);  // nothing was warm
     ctx.memory().copy_within(between.data(), x.data(), 4000);
     ctx.memory().copy_within(y.data(), between.data(), 4000);
   });
+  CHECK(stand_in::calls("cudaStreamWaitEvent") == orders + 1);  // the allocation comes first
   graph.replay();
   CHECK(same_bits(from_device(ctx, y.data(), 1000), numbers<float>(1000, 1)));
 }
