@@ -217,6 +217,24 @@ TEST_CASE("a dropped order of the streams gives wrong data, which these tests se
   }
 }
 
+TEST_CASE("from check level 2 on, who reads a result before the wait finds NaN") {
+  if (ranks() == 1 || drawn_order()) return;
+  for (auto level : {check_level::signatures, check_level::cheap}) {
+    world fresh(dtm::testing::world(), settings(level));
+    device gpu(fresh, {"cp0"}, {fresh.size()});
+    array<float> const in(gpu, values<float>(fresh.rank(), count));
+    array<float> const out(gpu, std::vector<float>(std::size_t(count), 1));
+    gpu.finish();
+    auto pending = shift_right(gpu.along(1), in.data(), out.data(), count);
+    auto const found = read_later(gpu, out.data(), std::size_t(count));  // too early
+    while (!gpu.compute.idle()) continue;
+    pending.wait();
+    CHECK(std::isnan((*found)[0]) == (level == check_level::signatures));
+    gpu.finish();
+    CHECK(same(out.on_host(), values<float>(left_of(gpu.along(1)), count)));
+  }
+}
+
 TEST_CASE("a step is captured, and replayed without the host") {
   world fresh(dtm::testing::world(), settings(check_level::signatures));
   device gpu(fresh, {"cp0", "cp1"}, square());
