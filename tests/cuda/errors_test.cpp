@@ -95,6 +95,21 @@ TEST_CASE("a wait for a device that does not come to rest ends at the deadline")
   CHECK_THAT(words, contains("deadline of 0.3 s exceeded in finish"));
 }
 
+TEST_CASE("a device that never comes to rest is left behind, in time") {
+  comm::world impatient(world(), {0.3, comm::check_level::cheap});
+  auto const start = comm::clock::now();
+  {
+    cuda_context ctx(impatient, all_on_cp1(), 0, staged());
+    REQUIRE(stand_in::enqueue(ctx.device().compute(), [] { return false; }) == cudaSuccess);
+    float value = 0;
+    auto const x = on_device(ctx, std::vector<float>{1});
+    CHECK_THAT(words_of<deadline_exceeded>([&] { ctx.memory().copy_to_host(&value, x.data(), 4); }),
+               contains("deadline of 0.3 s exceeded in "));
+  }
+  CHECK(comm::seconds_since(start) < 10);
+  stand_in::reset();
+}
+
 TEST_CASE("a context says what it runs on") {
   cuda_context ctx(world(), all_on_cp1(), 0, staged());
   CHECK_THAT(ctx.device().describe(), contains("(device 0 of 1, compute capability "));

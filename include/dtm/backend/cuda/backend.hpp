@@ -93,7 +93,8 @@ class backend<cuda> {
     if (parts_ == nullptr || is_quiet()) return;
     std::fprintf(stderr, "dtm cuda: work on %s does not end; its memory is kept\n",
                  facts_.text().c_str());
-    (void)parts_.release();  // freeing it would wait for ever
+    // freeing it would wait for ever
+    comm::detail::keep_until_exit(std::shared_ptr<gpu::detail::parts>(std::move(parts_)));
   }
 
   void attach(memory& storage) {
