@@ -1,8 +1,12 @@
 #pragma once
 // The backend a test of modules runs on. Its sources are compiled once for each: host unless
-// DTM_TEST_BACKEND says emulated or cuda. Cuda comes with the stand-in where there is no GPU.
+// DTM_TEST_BACKEND says emulated or cuda. Cuda means stand-ins for its libraries and kernels on the
+// emulator, unless DTM_TEST_ON_GPU is defined; there DTM_TEST_TRANSPORT=staged_mpi in the
+// environment lets ranks share a GPU.
 
 #include <cstdint>
+#include <cstdlib>
+#include <string_view>
 
 #define DTM_TEST_IS_host 1
 #define DTM_TEST_IS_emulated 2
@@ -19,6 +23,9 @@
 #include "dtm/emulated.hpp"
 #elif DTM_TEST_IS(DTM_TEST_BACKEND) == 3
 #include "dtm/cuda.cuh"
+#ifndef DTM_TEST_ON_GPU
+#include "cuda/launch_on_cpu.hpp"
+#endif
 #endif
 
 #include "dtm/core/space.hpp"
@@ -30,5 +37,18 @@ using device = DTM_TEST_BACKEND;
 using test_context = context<device, grid>;
 template <class T>
 using space_of = space<T, grid, device>;
+
+inline test_context::options test_options() {
+  test_context::options options;
+#if DTM_TEST_IS(DTM_TEST_BACKEND) == 3
+  char const* const transport = std::getenv("DTM_TEST_TRANSPORT");
+  if (transport != nullptr && std::string_view(transport) == "staged_mpi")
+    options.transport = gpu::transport::staged_mpi;
+#ifndef DTM_TEST_ON_GPU
+  options.workspace = 65536;  // the stand-in touches all of it
+#endif
+#endif
+  return options;
+}
 
 }  // namespace dtm::testing

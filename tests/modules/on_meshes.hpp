@@ -22,7 +22,7 @@ inline bool is_square(std::vector<int> const& sizes) {
 template <class Run>
 void on_meshes(Run run) {
   for (auto const& sizes : meshes()) {
-    test_context ctx(world(), sizes);
+    test_context ctx(world(), sizes, 0, test_options());
     run(ctx);
   }
 }

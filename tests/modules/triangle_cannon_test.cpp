@@ -16,7 +16,7 @@ TEST_CASE("incoming, cannon, fp64") {
 TEST_CASE("cannon refuses a mesh that is not square, on all ranks") {
   for (auto const& sizes : testing::meshes()) {
     if (testing::is_square(sizes)) continue;
-    testing::test_context ctx(testing::world(), sizes);
+    testing::test_context ctx(testing::world(), sizes, 0, testing::test_options());
     triangle_multiplication<outgoing, space_of<double>, 8, cannon> module(ctx);
     auto const bound = testing::usual_extents();
     pair_tensor<space_of<double>, c<8>> x(ctx, bound);

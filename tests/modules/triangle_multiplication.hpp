@@ -43,7 +43,7 @@ void triangle_on_meshes(parity_plan plan = {}) {
     constexpr bool ring = std::is_same_v<Schedule, cannon>;
     if (ring && !is_square(sizes)) continue;
     ++ran;
-    test_context ctx(world(), sizes);
+    test_context ctx(world(), sizes, 0, test_options());
     triangle_multiplication<Direction, space_of<T>, C, Schedule> module(ctx);
     auto const report = parity(ctx, module, triangle_oracle<Direction, C>(),
                                extents{bind<batch>(samples), bind<tokens>(n)}, plan);
