@@ -44,7 +44,8 @@ TEST_CASE("a call that fails while the context is made leaves nothing behind") {
                            "cudaMemPoolCreate", "cudaHostAlloc", "cudaSetDevice"}) {
     stand_in::fail_call(call, 1, cudaErrorInvalidValue);
     auto const words = words_of<device_error>([] { make(); });
-    CHECK_THAT(words, contains(std::string("dtm cuda: ") + call + " failed: cudaErrorInvalidValue"));
+    CHECK_THAT(words,
+               contains(std::string("dtm cuda: ") + call + " failed: cudaErrorInvalidValue"));
     CHECK_THAT(words, contains(".hpp:"));
     CHECK(stand_in::count().live_blocks == live);
   }

@@ -50,8 +50,7 @@ TEST_CASE("memory that was released is given out again; the driver is asked once
 TEST_CASE("copies of any size go to the device and back") {
   cuda_context ctx(world(), all_on_cp1(), 0, staged());
   std::int64_t const buffer = std::int64_t(gpu::staging::buffer_bytes) / 4;
-  for (std::int64_t count : {std::int64_t(1), buffer - 1, buffer + 1, 4 * buffer,
-                             6 * buffer + 5}) {
+  for (std::int64_t count : {std::int64_t(1), buffer - 1, buffer + 1, 4 * buffer, 6 * buffer + 5}) {
     auto values = numbers<float>(count, unsigned(count));
     auto const expected = values;
     auto const x = on_device(ctx, values);
@@ -108,7 +107,8 @@ TEST_CASE("out of memory names what is wanted, held and free, after giving back 
   stand_in::fail_call("cudaMallocFromPoolAsync", 1, cudaErrorMemoryAllocation);
   stand_in::fail_call("cudaMallocFromPoolAsync", 2, cudaErrorMemoryAllocation);
   auto const words = words_of<device_error>([&] { scratch<char> x(ctx.memory(), 5 << 20); });
-  CHECK_THAT(words, contains("dtm cuda: out of memory: 5242880 bytes are wanted; this rank holds "));
+  CHECK_THAT(words,
+             contains("dtm cuda: out of memory: 5242880 bytes are wanted; this rank holds "));
   CHECK_THAT(words, contains(" are in use, and the device has "));
   scratch<char> after(ctx.memory(), 5 << 20);  // and the context works on
   ctx.finish();

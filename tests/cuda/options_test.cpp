@@ -14,7 +14,9 @@ int devices() {
   char const* const text = std::getenv("DTM_STAND_IN_DEVICES");
   return text == nullptr ? 1 : std::atoi(text);
 }
-bool shared() { return ranks() > devices(); }
+bool shared() {
+  return ranks() > devices();
+}
 
 }  // namespace
 
@@ -53,9 +55,10 @@ TEST_CASE("ranks that choose differently, or of which one has no GPU, all throw 
   auto options = staged();
   if (ranks() > 1) {
     if (rank() == 1) options.products = gpu::products::own;
-    CHECK(words_of<argument_error>([&] { cuda_context ctx(world(), all_on_cp1(), 0, options); }) ==
-          "dtm cuda: the ranks chose different options: rank 0 MPI by way of the host, cuBLAS, rank "
-          "1 MPI by way of the host, own products");
+    CHECK(
+        words_of<argument_error>([&] { cuda_context ctx(world(), all_on_cp1(), 0, options); }) ==
+        "dtm cuda: the ranks chose different options: rank 0 MPI by way of the host, cuBLAS, rank "
+        "1 MPI by way of the host, own products");
   }
   if (rank() == ranks() - 1) stand_in::fail_call("cudaGetDeviceCount", 1, cudaErrorNoDevice);
   CHECK_THAT(words_of<device_error>([&] { cuda_context ctx(world(), all_on_cp1(), 0, staged()); }),
@@ -88,7 +91,6 @@ TEST_CASE("a captured exchange by NCCL is replayed in its place between the kern
     x.copy_from_host(mine.data());
     graph.replay();
     float const n = float(ranks());
-    CHECK(from_device(ctx, kept.data(), 4) ==
-          std::vector<float>(4, round * n * (n + 1) / 2));
+    CHECK(from_device(ctx, kept.data(), 4) == std::vector<float>(4, round * n * (n + 1) / 2));
   }
 }

@@ -74,9 +74,15 @@ void check_shapes() {
 
 }  // namespace
 
-TEST_CASE("products by cuBLAS, fp64") { check_shapes<double>(); }
-TEST_CASE("products by cuBLAS, fp32 without TF32") { check_shapes<float>(); }
-TEST_CASE("products by cuBLAS, bf16") { check_shapes<bf16>(); }
+TEST_CASE("products by cuBLAS, fp64") {
+  check_shapes<double>();
+}
+TEST_CASE("products by cuBLAS, fp32 without TF32") {
+  check_shapes<float>();
+}
+TEST_CASE("products by cuBLAS, bf16") {
+  check_shapes<bf16>();
+}
 TEST_CASE("products by cuBLAS, bf16 to fp32") {
   check_shapes<bf16, float>();
 }

@@ -39,7 +39,8 @@ TEST_CASE("transition on a GPU is that of the host") {
   check_against_host<float>(1e-4);
 }
 
-TEST_CASE("forward and backward wait for nothing, and the second step asks the driver for nothing") {
+TEST_CASE(
+    "forward and backward wait for nothing, and the second step asks the driver for nothing") {
   cuda_context ctx(world(), all_on_cp1(), 0, staged());
   transition_step<cuda, float> step(ctx);
   stand_in::reset();
@@ -136,14 +137,13 @@ TEST_CASE("what cannot be a part of a graph is refused by name, and the context 
              contains("dtm cuda: a copy from the host cannot be a part of a graph"));
   CHECK_THAT(words_of<argument_error>([&] { (void)capture(ctx, [&] { ctx.finish(); }); }),
              contains("dtm cuda: waiting for the device cannot be a part of a graph"));
-  CHECK_THAT(words_of<argument_error>(
-                 [&] { (void)capture(ctx, [&] { (void)capture(ctx, [] {}); }); }),
-             contains("dtm cuda: capturing a graph cannot be a part of a graph"));
+  CHECK_THAT(
+      words_of<argument_error>([&] { (void)capture(ctx, [&] { (void)capture(ctx, [] {}); }); }),
+      contains("dtm cuda: capturing a graph cannot be a part of a graph"));
   CHECK(works());
   stand_in::fail_call("cudaMemsetAsync", 1, cudaErrorStreamCaptureUnsupported);
-  CHECK_THAT(words_of<device_error>([&] {
-               (void)capture(ctx, [&] { ctx.memory().fill_bytes(nullptr, 0, 4); });
-             }),
+  CHECK_THAT(words_of<device_error>(
+                 [&] { (void)capture(ctx, [&] { ctx.memory().fill_bytes(nullptr, 0, 4); }); }),
              contains("cudaMemsetAsync failed: cudaErrorStreamCaptureUnsupported") &&
                  contains("; a graph is being captured, of which this cannot be a part"));
   CHECK(works());

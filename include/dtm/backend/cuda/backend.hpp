@@ -80,8 +80,8 @@ class backend<cuda> {
     comm::agree(
         ranks,
         [&] {
-          parts_ = std::make_unique<part::parts>(facts_.ordinal, chosen_.products,
-                                                 chosen_.workspace);
+          parts_ =
+              std::make_unique<part::parts>(facts_.ordinal, chosen_.products, chosen_.workspace);
         },
         where);
     parts_->memory.spoil_released(ranks.level() >= comm::check_level::signatures);
@@ -115,8 +115,8 @@ class backend<cuda> {
     };
   }
   void connect(comm::mesh_groups& groups, memory& storage) {
-    groups_ = std::make_unique<gpu::cuda_groups>(ranks_, groups, storage, compute(),
-                                                 chosen_.transport);
+    groups_ =
+        std::make_unique<gpu::cuda_groups>(ranks_, groups, storage, compute(), chosen_.transport);
   }
   gpu::cuda_group& along(comm::mesh_groups&, unsigned axis_mask) {
     return groups_->along(axis_mask);
@@ -143,7 +143,7 @@ class backend<cuda> {
     groups_->finish();
   }
 
-  // ---- for reports and tests ---------------------------------------------------------------------
+  // ---- for reports and tests ----
   /// "NVIDIA H100 (device 2 of 8, compute capability 9.0), NCCL, cuBLAS"
   std::string describe() const { return facts_.text() + ", " + option_text(); }
   gpu::device_facts const& facts() const { return facts_; }
@@ -152,7 +152,7 @@ class backend<cuda> {
   /// Grows during the first step of a training and not after it.
   std::int64_t driver_allocations() const { return parts_->memory.numbers().driver_allocations; }
 
-  // ---- for what works on the device --------------------------------------------------------------
+  // ---- for what works on the device ----
   cudaStream_t compute() const { return parts_->compute.native(); }
   gpu::detail::cublas const& cublas() const { return *parts_->blas; }
   gpu::pool& pool() { return parts_->memory; }

@@ -123,10 +123,10 @@ inline void refuse_shared(comm::world& ranks, machine const& here, device_facts 
           std::memcmp(all[r].host, all[first].host, sizeof mine.host) == 0)
         sharing.push_back(int(r));
     if (sharing.size() > 1)
-      throw argument_error(
-          "dtm cuda: " + comm::detail::ranks_text(sharing) + " share one GPU, " + all[first].text +
-          ", and NCCL needs one for every rank: start fewer ranks, or choose "
-          "transport::staged_mpi in the options of the context, which is slow");
+      throw argument_error("dtm cuda: " + comm::detail::ranks_text(sharing) + " share one GPU, " +
+                           all[first].text +
+                           ", and NCCL needs one for every rank: start fewer ranks, or choose "
+                           "transport::staged_mpi in the options of the context, which is slow");
   }
 }
 

@@ -42,9 +42,7 @@ class graph {
   }
 
   /// Puts the whole graph into the order of the device's work.
-  void replay() {
-    check(cudaGraphLaunch(executable_, device_->compute()), "cudaGraphLaunch");
-  }
+  void replay() { check(cudaGraphLaunch(executable_, device_->compute()), "cudaGraphLaunch"); }
   void operator()() { replay(); }
 
   /// Kernels, copies, fills, and waits of streams.

@@ -17,8 +17,8 @@
 
 namespace dtm::gpu {
 
-/// Its explicit instantiation makes the launches of all kernels of a list. In a function: nvcc makes
-/// no kernel that only the initialiser of a variable names.
+/// Its explicit instantiation makes the launches of all kernels of a list. In a function: nvcc
+/// makes no kernel that only the initialiser of a variable names.
 template <class List>
 struct kernels_in;
 template <class... Kernel>
@@ -33,14 +33,14 @@ namespace detail {
 
 template <class T>
 struct library_kernels_of {
-  using type = typename kernels::detail::joined<kernels::all_kernels<T>,
-                                                kernels::own_products<T>>::type;
+  using type =
+      typename kernels::detail::joined<kernels::all_kernels<T>, kernels::own_products<T>>::type;
 };
 template <>
 struct library_kernels_of<bf16> {  // sums are formed in float
-  using type = typename kernels::detail::joined<kernels::all_kernels<bf16>,
-                                                kernels::own_products<bf16>,
-                                                library_kernels_of<float>::type>::type;
+  using type =
+      typename kernels::detail::joined<kernels::all_kernels<bf16>, kernels::own_products<bf16>,
+                                       library_kernels_of<float>::type>::type;
 };
 
 }  // namespace detail

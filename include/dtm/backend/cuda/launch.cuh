@@ -25,9 +25,9 @@ __attribute__((visibility("hidden"))) __global__ void __launch_bounds__(Kernel::
 
 template <class Kernel>
 cudaError_t launch_kernel(cudaStream_t stream, std::int64_t blocks, Kernel const& kernel) {
-  static_assert(Kernel::threads > 0 && Kernel::threads % kernels::warp_size == 0 &&
-                    Kernel::threads <= 1024,
-                "dtm kernel: threads of a block are a multiple of 32, 1024 at most");
+  static_assert(
+      Kernel::threads > 0 && Kernel::threads % kernels::warp_size == 0 && Kernel::threads <= 1024,
+      "dtm kernel: threads of a block are a multiple of 32, 1024 at most");
   detail::run_kernel<<<unsigned(blocks), Kernel::threads, 0, stream>>>(kernel);
   return cudaGetLastError();
 }

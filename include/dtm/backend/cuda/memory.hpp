@@ -130,7 +130,7 @@ class pool {
       if (b.home == &main_) main_.bytes += std::int64_t(b.size.bytes);
   }
 
-  // ---- for graphs --------------------------------------------------------------------------------
+  // ---- for graphs ----
   /// From here to leave(), memory comes from `kept` and goes there. What it has to ask the driver
   /// for is allocated on `aside`, a stream that is not captured.
   void enter(region& kept, cudaStream_t aside) {
@@ -205,10 +205,10 @@ class pool {
     std::size_t free = 0, total = 0;
     forget(cudaMemGetInfo(&free, &total));
     throw device_error(
-        "dtm cuda: out of memory: " + std::to_string(wanted) + " bytes are wanted; this rank holds " +
-        std::to_string(account_.held) + ", of which " + std::to_string(account_.used) +
-        " are in use, and the device has " + std::to_string(free) + " of " +
-        std::to_string(total) + " free" +
+        "dtm cuda: out of memory: " + std::to_string(wanted) +
+        " bytes are wanted; this rank holds " + std::to_string(account_.held) + ", of which " +
+        std::to_string(account_.used) + " are in use, and the device has " + std::to_string(free) +
+        " of " + std::to_string(total) + " free" +
         (capturing_ != nullptr ? "; a graph is being captured, whose memory is its own" : ""));
   }
 

@@ -33,9 +33,9 @@ class cublas {
     try {
       check(cublasSetStream(handle_, stream), "cublasSetStream");
       check(cublasSetWorkspace(handle_, workspace, bytes), "cublasSetWorkspace");
-      check(cublasSetMathMode(
-                handle_, cublasMath_t(CUBLAS_DEFAULT_MATH |
-                                      CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
+      check(cublasSetMathMode(handle_,
+                              cublasMath_t(CUBLAS_DEFAULT_MATH |
+                                           CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)),
             "cublasSetMathMode");
     } catch (...) {
       forget(cublasDestroy(handle_));
