@@ -19,6 +19,7 @@
 
 #include <dtm/core/memory.hpp>
 
+#include "checks.hpp"
 #include "ledger.hpp"
 #include "pending.hpp"
 
@@ -37,6 +38,8 @@ class group {
     return std::make_unique<group>(channel_, name_, book_, &storage);
   }
 
+  /// The communicator behind the group, for transports of other kinds between the same ranks.
+  std::shared_ptr<channel> const& ranks() const { return channel_; }
   int rank() const { return channel_->rank(); }
   int size() const { return channel_->size(); }
   std::string_view name() const { return name_; }
@@ -121,18 +124,7 @@ class group {
     return op;
   }
 
-  [[noreturn]] void refuse(call const& who, std::string const& why) const {
-    throw argument_error(std::string(who.operation) + " on " + name_ + ", called at " +
-                         who.where.file + ":" + std::to_string(who.where.line) + ": " + why);
-  }
-  void require_count(call const& who, std::int64_t count) const {
-    if (count < 0) refuse(who, "count " + std::to_string(count) + " is negative");
-  }
-  void require_rank(call const& who, char const* what, int rank) const {
-    if (rank < 0 || rank >= size())
-      refuse(who, std::string(what) + " " + std::to_string(rank) +
-                      " is not a rank of this group of " + std::to_string(size()));
-  }
+  detail::refusal in_the_name_of(call const& who) const { return {who, name_, size()}; }
 
   void record(call const& who, mpi::datatype const& type, std::int64_t count, std::int64_t sent,
               std::int64_t self = 0) {
@@ -189,10 +181,6 @@ class group {
     return pending(std::move(op));
   }
 
-  void compare_block_counts(operation const& op, std::span<std::int64_t const> send_counts,
-                            std::span<std::int64_t const> receive_counts);
-  void compare_partners(operation const& op, int to, int from);
-
   std::shared_ptr<channel> channel_;
   std::string name_;
   ledger& book_;
@@ -201,7 +189,7 @@ class group {
 
 inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t count,
                                        mpi::datatype type, reduction how, call who) {
-  require_count(who, count);
+  in_the_name_of(who).require_count(count);
   auto op = open(who, type, count, comm::name(how));
   auto const size_in_bytes = bytes(count, type);
   record(who, type, count, mpi::checked_product(count, 2) * (size() - 1) / size());
@@ -215,7 +203,7 @@ inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t c
 
 inline pending group::begin_all_gather(void const* in, void* out, std::int64_t count,
                                        mpi::datatype type, call who) {
-  require_count(who, count);
+  in_the_name_of(who).require_count(count);
   auto op = open(who, type, count);
   auto const block = bytes(count, type);
   auto const total = bytes(mpi::checked_product(count, size()), type);
@@ -230,7 +218,7 @@ inline pending group::begin_all_gather(void const* in, void* out, std::int64_t c
 
 inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64_t count,
                                            mpi::datatype type, reduction how, call who) {
-  require_count(who, count);
+  in_the_name_of(who).require_count(count);
   auto op = open(who, type, count, comm::name(how));
   auto const block = bytes(count, type);
   auto const total = bytes(mpi::checked_product(count, size()), type);
@@ -247,8 +235,8 @@ inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64
 
 inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datatype type, int root,
                                       call who) {
-  require_rank(who, "root", root);
-  require_count(who, count);
+  in_the_name_of(who).require_rank("root", root);
+  in_the_name_of(who).require_count(count);
   auto op = open(who, type, count, "", root);
   auto const size_in_bytes = bytes(count, type);
   record(who, type, count, count / size() * (size() - 1) + count % size() * (size() - 1) / size());
@@ -264,17 +252,18 @@ inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datat
 
 inline pending group::begin_shift(void const* in, void* out, std::int64_t count, mpi::datatype type,
                                   int to, int from, call who) {
-  require_rank(who, "destination", to);
-  require_rank(who, "source", from);
+  in_the_name_of(who).require_rank("destination", to);
+  in_the_name_of(who).require_rank("source", from);
   if ((to == rank()) != (from == rank()))
-    refuse(who, "a rank that sends to itself receives from itself; to " + std::to_string(to) +
-                    ", from " + std::to_string(from));
-  require_count(who, count);
+    in_the_name_of(who).refuse("a rank that sends to itself receives from itself; to " +
+                               std::to_string(to) + ", from " + std::to_string(from));
+  in_the_name_of(who).require_count(count);
   auto op = open(who, type, count);
   auto const size_in_bytes = bytes(count, type);
   bool const stays = to == rank();
   record(who, type, count, stays ? 0 : count, stays ? count : 0);
-  if (channel_->checks(check_level::signatures)) compare_partners(*op, to, from);
+  if (channel_->checks(check_level::signatures))
+    detail::compare_partners(*channel_, op->what, to, from);
   if (stays) return local(*op, out, in, size_in_bytes);
   op->sent = fresh(size_in_bytes);
   op->received = fresh(size_in_bytes);
@@ -291,17 +280,18 @@ inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t co
                                        mpi::datatype type, call who) {
   std::size_t const ranks = std::size_t(size()), me = std::size_t(rank());
   if (send_counts.size() != ranks || receive_counts.size() != ranks)
-    refuse(who, "as many counts as ranks are needed: " + std::to_string(ranks) + ", but " +
-                    std::to_string(send_counts.size()) + " to send and " +
-                    std::to_string(receive_counts.size()) + " to receive");
+    in_the_name_of(who).refuse("as many counts as ranks are needed: " + std::to_string(ranks) +
+                               ", but " + std::to_string(send_counts.size()) + " to send and " +
+                               std::to_string(receive_counts.size()) + " to receive");
   if (send_counts[me] != receive_counts[me])
-    refuse(who, "sends " + std::to_string(send_counts[me]) + " elements to itself but receives " +
-                    std::to_string(receive_counts[me]));
+    in_the_name_of(who).refuse("sends " + std::to_string(send_counts[me]) +
+                               " elements to itself but receives " +
+                               std::to_string(receive_counts[me]));
   auto const send_offsets = mpi::packed_offsets(send_counts);
   auto const receive_offsets = mpi::packed_offsets(receive_counts);
   auto op = open(who, type, -1);
   if (channel_->checks(check_level::signatures))
-    compare_block_counts(*op, send_counts, receive_counts);
+    detail::compare_block_counts(*channel_, op->what, send_counts, receive_counts);
   record(who, type, send_offsets.back(), send_offsets.back() - send_counts[me], send_counts[me]);
   auto const own = bytes(send_counts[me], type);
   auto const* const own_in = static_cast<std::byte const*>(in) + bytes(send_offsets[me], type);
@@ -331,47 +321,6 @@ inline pending group::barrier(call who) {
   if (size() == 1) return local(*op, nullptr, nullptr, 0);
   op->requests = {mpi::barrier(native())};
   return pending(std::move(op));
-}
-
-// ---- check level 2: what a signature cannot hold, because it differs between ranks by design
-// ----------
-inline void group::compare_block_counts(operation const& op,
-                                        std::span<std::int64_t const> send_counts,
-                                        std::span<std::int64_t const> receive_counts) {
-  std::vector<std::int64_t> mine(send_counts.begin(), send_counts.end());
-  mine.insert(mine.end(), receive_counts.begin(), receive_counts.end());
-  auto const all = channel_->gather<std::int64_t>(mine, op.what);
-  std::size_t const ranks = std::size_t(size());
-  std::string text;
-  int wrong = 0;
-  for (std::size_t from = 0; from < ranks; ++from)
-    for (std::size_t to = 0; to < ranks; ++to) {
-      auto const sent = all[from * 2 * ranks + to], expected = all[to * 2 * ranks + ranks + from];
-      if (sent != expected && ++wrong <= 8)
-        text += "\n  rank " + std::to_string(members()[from]) + " sends " + std::to_string(sent) +
-                " elements to rank " + std::to_string(members()[to]) + ", which expects " +
-                std::to_string(expected);
-    }
-  if (wrong > 8) text += "\n  and " + std::to_string(wrong - 8) + " more pairs";
-  if (wrong > 0)
-    channel_->fail(failure_kind::mismatch, "collective mismatch: the counts of " +
-                                               describe(op.what) + " do not fit together" + text);
-}
-
-inline void group::compare_partners(operation const& op, int to, int from) {
-  int const mine[] = {to, from};
-  auto const all = channel_->gather<int>(mine, op.what);
-  std::string text;
-  for (std::size_t r = 0; r < all.size() / 2; ++r) {
-    auto const target = std::size_t(all[2 * r]);
-    if (all[2 * target + 1] != int(r))
-      text += "\n  rank " + std::to_string(members()[r]) + " sends to rank " +
-              std::to_string(members()[target]) + ", which waits for rank " +
-              std::to_string(members()[std::size_t(all[2 * target + 1])]);
-  }
-  if (!text.empty())
-    channel_->fail(failure_kind::mismatch, "collective mismatch: the partners of " +
-                                               describe(op.what) + " do not fit together" + text);
 }
 
 }  // namespace dtm::comm

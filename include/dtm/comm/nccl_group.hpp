@@ -22,7 +22,7 @@
 #include <dtm/core/memory.hpp>
 
 #include "ledger.hpp"
-#include "nccl_checks.hpp"
+#include "checks.hpp"
 #include "nccl_pending.hpp"
 
 namespace dtm::comm {

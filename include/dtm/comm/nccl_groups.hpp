@@ -22,7 +22,6 @@ class nccl_groups {
   nccl_groups(world& ranks, mesh_groups& groups, memory& storage, cudaStream_t compute,
               call_site where = call_site::current()) try
       : stream_(ranks, compute), token_(storage) {
-    // MPI's part comes first, as it may block, and only when all ranks are here.
     ranks.meet({"NCCL groups", "", 0, where});
     std::vector<made> known;
     std::vector<std::size_t> of_mask;
@@ -32,8 +31,7 @@ class nccl_groups {
         return std::ranges::equal(m.ranks->members(), members);
       });
       of_mask.push_back(std::size_t(at - known.begin()));
-      if (at == known.end())
-        known.push_back({channel_of(ranks, {members.begin(), members.end()}), mask});
+      if (at == known.end()) known.push_back({groups.along(mask).ranks(), mask});
     }
     for (auto& m : known)
       if (m.ranks->size() > 1)
@@ -70,27 +68,6 @@ class nccl_groups {
     memory& storage;
     void* bytes;
   };
-
-  /// What the ranks of a communicator compare travels apart from what a program exchanges between
-  /// hosts.
-  static std::shared_ptr<channel> channel_of(world& ranks, std::vector<int> members) {
-    if (ranks.size() > 1 && int(members.size()) == ranks.size() &&
-        std::is_sorted(members.begin(), members.end()))
-      return ranks.all();
-    int const rank = int(std::find(members.begin(), members.end(), ranks.rank()) - members.begin());
-    MPI_Comm comm = MPI_COMM_NULL;
-    if (members.size() > 1) {
-      MPI_Group everyone, these;
-      MPI_Comm_group(ranks.native(), &everyone);
-      MPI_Group_incl(everyone, int(members.size()), members.data(), &these);
-      int const code = MPI_Comm_create_group(ranks.native(), these, 0, &comm);
-      MPI_Group_free(&these);
-      MPI_Group_free(&everyone);
-      mpi::check(code, "making the groups of a mesh");
-    }
-    return std::make_shared<channel>(ranks.ranks(), ranks.settings(), comm, true,
-                                     std::move(members), rank);
-  }
 
   nccl_stream stream_;
   token token_;
