@@ -139,7 +139,7 @@ command_line parse_command_line(std::vector<std::string> const& arguments, int r
   values.backend = device == "cuda"       ? backend::cuda
                    : device == "emulated" ? backend::emulated
                                           : backend::host;
-  if (values.backend == backend::emulated) {  // some hundred times slower than the host
+  if (values.backend == backend::emulated) {  // tens of times slower than the host
     if (app.count("--steps") == 0) values.steps = 3;
     if (app.count("--blocks") == 0) values.blocks = 1;
     if (app.count("--channels") == 0) values.channels = 16;

@@ -1,4 +1,4 @@
-// The device's kernels on the CPU: a test instrument, some hundred times slower than the host's own
+// The device's kernels on the CPU: a test instrument, tens of times slower than the host's own
 // code.
 #include <dtm/emulated.hpp>
 

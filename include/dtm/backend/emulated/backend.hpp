@@ -1,6 +1,6 @@
 #pragma once
 // The emulator as a device: kernels run on the CPU, fiber by fiber, in guarded memory; tiles are
-// exchanged by MPI. A test instrument: everything a GPU would run is run, checked, and some hundred
+// exchanged by MPI. A test instrument: everything a GPU would run is run, checked, and tens of
 // times slower than the host's own code.
 
 #include <cstddef>
