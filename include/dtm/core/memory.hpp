@@ -14,7 +14,7 @@ enum class copy_direction { within, to_host, from_host };
 /// Memory of the host by default, but for allocate and release. A device sets all five; what they
 /// do is ordered with the device's other work, and a copy to the host is complete on return.
 struct memory {
-  void* owner = nullptr;  // first argument of the functions
+  void* owner = nullptr;                                        // first argument of the functions
   void* (*allocate)(void* owner, std::size_t bytes) = nullptr;  // aligned to 16, host 64; or throws
   void (*release)(void* owner, void* pointer, std::size_t bytes) noexcept = nullptr;
   void (*copy)(void* owner, void* to, void const* from, std::size_t bytes,
