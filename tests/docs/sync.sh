@@ -3,7 +3,7 @@
 # Parts of README.md and docs/ are not written by hand; a directive before them says what they are.
 # All but the third are about the next code block:
 #
-#   <!-- from FILE NAME -->        FILE between its lines "// [NAME]"
+#   <!-- from FILE NAME -->        FILE between its lines "// [NAME]", or "# [NAME]"
 #   <!-- block FILE TEXT -->       the brace block of FILE whose first line has TEXT, and a line
 #                                  "template" before it
 #   <!-- generated WORD -->        what $DTM_DOCS_GENERATE WORD prints, up to <!-- end -->
@@ -24,7 +24,7 @@ pages=(README.md docs/*.md)
 stale=0
 
 between() {  # FILE NAME: the lines between the marks, without their common indentation
-  awk -v mark="// [$2]" '{ line = $0; sub(/^ +/, "", line) }
+  awk -v mark="// [$2]" '{ line = $0; sub(/^ +/, "", line); sub(/^# /, "// ", line) }
     line == mark { inside = !inside; seen++; next }
     inside
     END { if (seen != 2) { print "no part [" mark "]"; exit 1 } }' "$1" | unindented

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# usage: build_consumer.sh CMAKE SOURCE BUILD FAILS_WITH [cmake options] -- [mpi|single]
+# usage: build_consumer.sh CMAKE SOURCE BUILD FAILS_WITH [cmake options] -- [mpi|single|gpu]
 # Configures, builds and runs a consumer in a fresh folder; with FAILS_WITH, configuring must fail with it.
 set -euo pipefail
 cmake=$1 source=$2 build=$3 fails_with=$4
@@ -25,4 +25,8 @@ fi
 case "${1:-}" in
   mpi) mpiexec -n 2 "$build/consumer" ;;
   single) "$build/consumer" ;;
+  gpu)  # runs, or says why it does not
+    said=$(mpiexec -n 1 "$build/program" 2>&1) || true
+    echo "$said"
+    grep -qE '^NVIDIA .*: [-+.0-9e]+$|^refused: dtm cuda: .*(sees no GPU|no driver is installed)' <<<"$said" ;;
 esac

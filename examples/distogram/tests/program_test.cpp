@@ -68,6 +68,12 @@ TEST_CASE("options: defaults and values") {
   CHECK(given.check_level == 2);
   CHECK(given.verify);
   CHECK(parse({"--schedule", "cannon"}).triangle == schedule::cannon);
+  CHECK(plain.backend == backend::host);
+  options const emulated = parse({"--backend", "emulated", "--blocks", "2"});
+  CHECK(emulated.backend == backend::emulated);
+  CHECK(emulated.steps == 3);
+  CHECK(emulated.blocks == 2);
+  CHECK(emulated.channels == 16);
   CHECK_THAT(parse_command_line({"--help"}, 4, "f").help.value(), contains("--learning-rate"));
 }
 
@@ -83,6 +89,8 @@ TEST_CASE("options: every mistake is one sentence") {
                     contains("17 was not compiled; choose one of 16, 32, 64"));
   CHECK_THROWS_WITH(parse({"--dtype", "fp8"}), contains("--dtype"));
   CHECK_THROWS_WITH(parse({"--schedule", "magic"}), contains("--schedule"));
+  CHECK_THROWS_WITH(parse({"--backend", "tpu"}), contains("--backend"));
+  CHECK_THROWS_WITH(parse({"--backend", "cuda", "--dtype", "fp64"}), contains("fp32 and bf16"));
   CHECK_THROWS_WITH(parse({"--learning-rate", "-1"}), contains("--learning-rate"));
   CHECK_THROWS_WITH(parse({"--mesh", "4"}), contains("'4' is not a mesh"));
   CHECK_THROWS_WITH(parse({"--mesh", "0x4"}), contains("is not a mesh"));

@@ -44,5 +44,9 @@ refused 4 '3 residues, fewer than the 4 .* smaller mesh' --file "$folder/three.c
 refused 4 'not expected: --nonsense' --nonsense
 refused 4 'needs 6 ranks, mpiexec started 4' --mesh 2x3
 refused 2 'square mesh' --schedule cannon
+refused 2 'emulated is compiled for --dtype fp32' --backend emulated --dtype bf16
+refused 2 'verify compares the host backend' --verify --backend emulated
+refused 2 'channels 32 is not compiled for fp32 on this backend, which has 16' --backend emulated --channels 32
+ldd "$program" | grep -q libcudart || refused 2 'backend cuda was not compiled; configure with' --backend cuda
 refused 2 'cannot be made' --out "$folder/empty.cif/out"
 exit $((failures > 0))
