@@ -150,7 +150,7 @@ void measure_modules(gpu_context& ctx, plan const& how) {
   auto const torch = how.torch_file.empty() ? torch_times{} : read_torch(how.torch_file);
   std::printf("\n%-18s %4s  %-5s %8s %8s %8s %8s %8s", "module, ms", "N", "type", "forward",
               "captured", "backward", "both", "captured");
-  if (!torch.empty()) std::printf(" %8s %8s %7s", "torch f.", "both", "ratio");
+  if (!torch.empty()) std::printf(" %8s %8s %7s", "PyTorch", "both", "ratio");
   std::printf("\n");
   for (std::int64_t const tokens : how.tokens) {
     module_table table(ctx, how, tokens, torch);

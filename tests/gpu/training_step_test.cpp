@@ -71,7 +71,7 @@ struct trainer {
 
  private:
   static auto make_batch(test_context& ctx) {
-    auto const bound = extents{bind<dtm::batch>(1), bind<tokens>(48), bind<conformers>(1)};
+    auto const bound = extents{bind<dtm::batch>(1), bind<tokens>(24), bind<conformers>(1)};
     typename model_type::batch_type b{
         {ctx, bound}, {ctx, bound}, {ctx, bound}, {ctx, bound}, {ctx, bound}};
     fill(b.res_type, one_hot, key_of(1, "res_type"));
