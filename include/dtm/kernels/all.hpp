@@ -124,7 +124,8 @@ using all_kernels = typename detail::joined<typename detail::kernels_of<T>::type
 using shared_kernels =
     typename detail::joined<detail::box_copies<1>, detail::box_copies<2>, detail::box_copies<4>,
                             detail::box_copies<8>, detail::box_copies<16>,
-                            detail::on_device<any_positive, relative_position_columns>>::type;
+                            detail::on_device<any_positive, relative_position_columns,
+                                              set_zero<std::int32_t>>>::type;
 
 template <class T>
 using own_products = typename detail::products_of<T>::type;
