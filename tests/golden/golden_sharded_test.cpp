@@ -39,7 +39,7 @@ void run_file(golden::case_file const& file, std::string const& name, golden::su
 }
 
 golden::summary run_all(std::string const& folder) {
-  golden::sharded_context ctx(testing::world(), sizes());
+  golden::sharded_context ctx(testing::world(), sizes(), 0, testing::test_options());
   golden::summary total;
   for (std::string const& path : golden::files_in(folder)) {
     auto const file = comm::agree(testing::world(), [&] { return golden::case_file::load(path); });
@@ -73,7 +73,7 @@ TEST_CASE("sharded modules agree with every golden file") {
 }
 
 TEST_CASE("a wrong parameter is seen") {
-  golden::sharded_context ctx(testing::world(), sizes());
+  golden::sharded_context ctx(testing::world(), sizes(), 0, testing::test_options());
   auto const load = [](char const* name) {
     return golden::case_file::load(std::string(DTM_GOLDEN_DEFAULT_DIR) + "/" + name +
                                    ".safetensors");

@@ -8,16 +8,15 @@
 #include <string>
 #include <vector>
 
-#include "dtm/host.hpp"
 #include "dtm/testing/full_tensor.hpp"
 #include "dtm/testing/subject.hpp"
 #include "golden.hpp"
+#include "modules/backend.hpp"
 
 namespace dtm::golden {
 
-using grid = mesh<dp, cp0, cp1>;
-using sharded_context = context<host, grid>;
-using fp64 = space<double, grid>;
+using sharded_context = testing::test_context;
+using fp64 = testing::space_of<double>;
 
 /// Thrown on all ranks where this build has no module of the file's sizes.
 struct not_here {
@@ -39,6 +38,8 @@ inline std::int64_t padded_tokens(sharded_context& ctx, std::int64_t n) {
 /// This rank's tile of a whole tensor, zero beyond its extents.
 template <class X>
 void fill_from(whole const& values, X& x) {
+  using element = typename X::element_type;
+  std::vector<element> tile(std::size_t(x.size()));
   testing::each_place<X>(x.global(), x.tile(), [&](testing::place const& p, std::int64_t offset) {
     std::int64_t at = 0;
     bool inside = true;
@@ -46,9 +47,10 @@ void fill_from(whole const& values, X& x) {
       inside = inside && p.index[d] < values.extents[d];
       at = at * values.extents[d] + p.index[d];
     }
-    x.data()[offset] =
-        inside ? testing::to_element<typename X::element_type>(values.values[std::size_t(at)]) : 0;
+    tile[std::size_t(offset)] =
+        inside ? testing::to_element<element>(values.values[std::size_t(at)]) : element(0);
   });
+  x.copy_from_host(tile.data());
 }
 
 inline whole cut(whole const& padded, serial::extent_list const& extents) {
@@ -79,7 +81,7 @@ outcome run_sharded(sharded_context& ctx, Module& module, case_file const& file,
       if (stored.size() != parameter.size())
         throw not_here{"param." + name + " has " + std::to_string(stored.size()) +
                        " elements, this build's module " + std::to_string(parameter.size())};
-      std::copy(stored.values.begin(), stored.values.end(), parameter.data());
+      parameter.copy_from_host(stored.values.data());
     });
   auto x = subject::inputs::make(ctx, bound);
   testing::each_of(x, [&](auto& input, std::size_t i) { fill_from(tensors.inputs[i], input); });
@@ -93,7 +95,7 @@ outcome run_sharded(sharded_context& ctx, Module& module, case_file const& file,
     if (file.has(name))
       fill_from(file.real(name), upstream);
     else
-      std::fill_n(upstream.data(), upstream.size(), 0.0);
+      ctx.memory().fill_bytes(upstream.data(), 0, std::size_t(upstream.bytes()));
   });
   auto gradients = subject::zero_gradients(ctx, module);
   auto const dx = subject::backward(ctx, module, std::move(kept), dy, gradients);
