@@ -22,6 +22,16 @@ struct column_sum_impl<host> {
   static void run(Given const&...) {}
 };
 template <>
+struct square_sum_impl<host> {
+  template <class... Given>
+  static void run(Given const&...) {}
+};
+template <>
+struct selected_columns_impl<host> {
+  template <class... Given>
+  static void run(Given const&...) {}
+};
+template <>
 struct layer_norm_impl<host> {
   template <class... Given>
   static void forward(Given const&...) {}
