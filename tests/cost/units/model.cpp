@@ -14,6 +14,6 @@ void program(context<host, grid>& ctx, model_type& model, model_type::batch_type
   auto pending = zero_gradients(ctx, model);
   model.backward(ctx, std::move(result.saved), batch, result.loss, pending);
   auto complete = synchronise(ctx, std::move(pending));
-  clip_gradient_norm(complete, 1.0);
-  optimiser.step(model, complete);
+  clip_gradient_norm(ctx, complete, 1.0);
+  optimiser.step(ctx, model, complete);
 }
