@@ -149,7 +149,7 @@ class backend<cuda> {
   gpu::device_facts const& facts() const { return facts_; }
   options const& chosen() const { return chosen_; }
   gpu::pool::account const& memory_account() const { return parts_->memory.numbers(); }
-  /// Grows during the first step of a training and not after it.
+  /// Grows during the first two steps of a training and not after them.
   std::int64_t driver_allocations() const { return parts_->memory.numbers().driver_allocations; }
 
   // ---- for what works on the device ----

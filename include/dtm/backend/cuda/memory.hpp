@@ -1,8 +1,8 @@
 #pragma once
 // Device memory in the order of one stream. A block that is released may be given out again at
 // once, since whoever gets it works on the same stream, or on one that was ordered behind it. So
-// after the first step of a training nothing is allocated from the driver, and every step has the
-// same addresses (law L13).
+// after the first two steps of a training nothing is allocated from the driver, and every step has
+// the same addresses (law L13).
 //
 // While a graph is captured, memory comes from a region: what is released then stays with the
 // region, for every replay uses it again. Nothing here waits.
