@@ -51,14 +51,14 @@ struct where_am_i {
 struct chain {
   static constexpr int threads = 96;
   struct total_tag {};
-  int* y;
+  unsigned* y;  // wraps around
   template <class Block>
   DTM_HD void operator()(Block& block) const {
-    auto&& total = block.template shared<int, 1, total_tag>();
-    if (block.thread() == 0) total[0] = 0;
+    auto&& total = block.template shared<unsigned, 1, total_tag>();
+    if (block.thread() == 0) total[0] = 0u;
     for (int turn = 0; turn < block.size(); ++turn) {
       block.sync();
-      if (block.thread() == turn) total[0] = total[0] * 3 + turn;
+      if (block.thread() == turn) total[0] = total[0] * 3u + unsigned(turn);
     }
     block.sync();
     y[block.first()] = total[0];
