@@ -15,7 +15,8 @@ namespace detail {
 /// Hidden: two shared objects that launch the same kernel each have their own. The arguments stay
 /// where the launch puts them, in constant memory.
 template <class Kernel>
-__attribute__((visibility("hidden"))) __global__ void __launch_bounds__(Kernel::threads)
+__attribute__((visibility("hidden"))) __global__ void __launch_bounds__(
+    Kernel::threads, kernels::resident_blocks<Kernel>())
     run_kernel(const __grid_constant__ Kernel kernel) {
   cuda_block block;
   kernel(block);
