@@ -23,7 +23,7 @@
 
 #include "dtm/contract/contract.hpp"
 #include "dtm/modules/triangle_product.hpp"
-#include "dtm/ops/layer_norm.hpp"
+#include "dtm/modules/triangle_rows.hpp"
 #include "dtm/parameters/layers.hpp"
 
 namespace dtm {
@@ -58,6 +58,7 @@ struct triangle_multiplication : module_base<Space> {
   using X = pair_tensor<Space, c<C>>;
   using Mask = pair_tensor<Space>;
   using statistics = layer_norm_statistics<X>;
+  using rows = triangle_rows<Space, C>;
   using product = triangle_product<Direction, Space, C, Schedule>;
   using Operand = typename product::operand;
 
@@ -109,21 +110,11 @@ struct triangle_multiplication : module_base<Space> {
   template <class Context>
   result forward(Context& ctx, X const& x, Mask const& mask) const {
     (void)sizeof(typename contract::within);
-    auto [u, in_statistics] = layer_norm_forward(ctx, x, norm_in.weight, norm_in.bias);
-    auto t = linear(ctx, u, p_in.weight);
-    {
-      auto const h = linear(ctx, u, g_in.weight);
-      local::for_each(ctx, t.size(),
-                      kernels::masked_gate<T>{t.data(), h.data(), mask.data(), 2 * C, t.data()});
-    }
-    auto [o, a, b] = product::forward(ctx, std::move(t));
-    auto [w, out_statistics] = layer_norm_forward(ctx, o, norm_out.weight, norm_out.bias);
-    auto y = linear(ctx, w, p_out.weight);
-    w.release();
-    auto const e = linear(ctx, u, g_out.weight);
-    local::for_each(ctx, y.size(), kernels::gate<T>{y.data(), e.data(), y.data()});
+    auto planes = rows::to_planes(ctx, x, mask, norm_in, p_in, g_in);
+    auto [product_planes, a, b] = product::forward(ctx, std::move(planes.a), std::move(planes.b));
+    auto [y, o, out_statistics] = rows::output(ctx, x, planes.norm, product_planes, *this);
     return {std::move(y),
-            {x.clone(), std::move(in_statistics), std::move(a), std::move(b), std::move(o),
+            {x.clone(), std::move(planes.norm), std::move(a), std::move(b), std::move(o),
              std::move(out_statistics), mask.clone()}};
   }
   template <class Context, class... Got>
@@ -135,40 +126,13 @@ struct triangle_multiplication : module_base<Space> {
   /// dy is pair-placed, complete on every axis; so is dx.
   template <class Context>
   X backward(Context& ctx, kept saved, X const& dy, gradients_of_t<self>& gradients) const {
-    auto const u = layer_norm_again(ctx, saved.x, saved.norm_in, norm_in.weight, norm_in.bias);
-    X du(ctx, saved.x.global());
-    X d_o(ctx, saved.x.global());
-    {
-      auto const w = layer_norm_again(ctx, saved.o, saved.norm_out, norm_out.weight, norm_out.bias);
-      auto y0 = linear(ctx, w, p_out.weight);
-      auto e = linear(ctx, u, g_out.weight);
-      local::for_each(
-          ctx, y0.size(),
-          kernels::gate_backward<T>{dy.data(), y0.data(), e.data(), y0.data(), e.data()});
-      add_weight_gradient(ctx, e, u, gradients.g_out.weight);
-      add_weight_gradient(ctx, y0, w, gradients.p_out.weight);
-      du = linear_backward_input(ctx, e, g_out.weight);
-      auto const dw = linear_backward_input(ctx, y0, p_out.weight);
-      d_o = layer_norm_backward(ctx, dw, saved.o, saved.norm_out, norm_out.weight,
-                                gradients.norm_out.weight, gradients.norm_out.bias);
-    }
+    auto [d_o, du] = rows::output_backward(ctx, saved.x, saved.norm_in, saved.o, saved.norm_out,
+                                           *this, dy, gradients);
     saved.o.release();
-    auto dt = product::backward(ctx, std::move(d_o), std::move(saved.a), std::move(saved.b));
-    {
-      auto p = linear(ctx, u, p_in.weight);
-      auto h = linear(ctx, u, g_in.weight);
-      local::for_each(
-          ctx, dt.size(),
-          kernels::masked_gate_backward<T>{dt.data(), p.data(), h.data(), saved.mask.data(), 2 * C,
-                                           dt.data(), h.data()});
-      p.release();
-      add_weight_gradient(ctx, dt, u, gradients.p_in.weight);
-      add_weight_gradient(ctx, h, u, gradients.g_in.weight);
-      add_linear_backward_input(ctx, dt, p_in.weight, du);
-      add_linear_backward_input(ctx, h, g_in.weight, du);
-    }
-    return layer_norm_backward(ctx, du, saved.x, saved.norm_in, norm_in.weight,
-                               gradients.norm_in.weight, gradients.norm_in.bias);
+    auto const cotangents =
+        product::backward(ctx, std::move(d_o), std::move(saved.a), std::move(saved.b));
+    return rows::to_planes_backward(ctx, saved.x, saved.mask, saved.norm_in, *this, cotangents.da,
+                                    cotangents.db, std::move(du), gradients);
   }
   template <class Context, class Kept, class Got, class Gradients>
   X backward(Context&, Kept&&, Got const&, Gradients&) const {

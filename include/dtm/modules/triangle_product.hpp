@@ -2,8 +2,8 @@
 // The sum over k of triangle multiplication and its two adjoints, under two schedules (the
 // contract of each is in triangle_multiplication.hpp):
 //
-//   forward(ctx, t)          t [b, i, j, 2C] (a | b) -> o [b, i, j, C], pair-placed; a, b as kept
-//   backward(ctx, d_o, a, b) -> dt [b, i, j, 2C]
+//   forward(ctx, a, b)       a, b [b, C, i, j], pair-placed -> o alike; a, b as kept
+//   backward(ctx, d_o, a, b) -> da, db [b, C, i, j]
 //
 //             o[i,j]                da                            db
 //   outgoing  sum_k a[i,k] b[j,k]   [i,k] = sum_j do[i,j] b[j,k]  [j,k] = sum_i do[i,j] a[i,k]
@@ -18,7 +18,7 @@
 #include "dtm/core/errors.hpp"
 #include "dtm/core/scratch.hpp"
 #include "dtm/core/space.hpp"
-#include "dtm/ops/channels.hpp"
+#include "dtm/modules/triangle_rows.hpp"
 #include "dtm/ops/einsum.hpp"
 
 namespace dtm {
@@ -36,10 +36,6 @@ struct cannon {
 
 namespace detail {
 
-// Channel-first pair tile [b, C, i, j] with i over rows and j over columns.
-template <class Space, std::int64_t C>
-using channel_tile = typename channels_first_of<pair_tensor<Space, c<C>>, C>::type;
-
 template <class Space>
 using deal_out = all_to_all<move<row_axis<Space>, 1>, move<column_axis<Space>, 1>>;
 template <class Space>
@@ -53,8 +49,6 @@ struct triangle_product;
 template <class Direction, class Space, std::int64_t C>
 struct triangle_product<Direction, Space, C, channel_all_to_all> {
   static constexpr bool is_outgoing = std::is_same_v<Direction, outgoing>;
-  using X = pair_tensor<Space, c<C>>;
-  using X2 = pair_tensor<Space, c<2 * C>>;
   using tile = detail::channel_tile<Space, C>;
   using out = detail::deal_out<Space>;
   using back = detail::deal_back<Space>;
@@ -66,27 +60,28 @@ struct triangle_product<Direction, Space, C, channel_all_to_all> {
       collectives<on_tensor<arg::d_o, out>, on_tensor<arg::da, back>, on_tensor<arg::db, back>>;
 
   struct result {
-    X o;
+    tile o;
     operand a, b;
+  };
+  struct cotangents {
+    tile da, db;
   };
 
   template <class Context>
-  static result forward(Context& ctx, X2 t) {
-    auto const a_tile = channels_first<0, C>(ctx, t);
+  static result forward(Context& ctx, tile a_tile, tile b_tile) {
     auto a_sent = begin<out>(ctx, a_tile, "a");
-    auto const b_tile = channels_first<C, C>(ctx, t);
     auto b_sent = begin<out>(ctx, b_tile, "b");
-    t.release();
     auto a = a_sent.wait();
+    a_tile.release();
     auto b = b_sent.wait();
-    X o(ctx, global_extents<4>{{a.global_extent(0), a.global_extent(2), a.global_extent(3), C}});
-    channels_last_into<0, C>(ctx, apply<back>(ctx, multiply(ctx, a, b), "o"), o);
+    b_tile.release();
+    auto o = apply<back>(ctx, multiply(ctx, a, b), "o");
     return {std::move(o), std::move(a), std::move(b)};
   }
 
   template <class Context>
-  static X2 backward(Context& ctx, X d_o, operand a, operand b) {
-    auto const d_planes = apply<out>(ctx, channels_first<0, C>(ctx, d_o), "d_o");
+  static cotangents backward(Context& ctx, tile d_o, operand a, operand b) {
+    auto const d_planes = apply<out>(ctx, d_o, "d_o");
     d_o.release();
     auto const da = left_adjoint(ctx, d_planes, b);
     auto da_sent = begin<back>(ctx, da, "da");
@@ -94,11 +89,8 @@ struct triangle_product<Direction, Space, C, channel_all_to_all> {
     auto const db = right_adjoint(ctx, d_planes, a);
     auto db_sent = begin<back>(ctx, db, "db");
     a.release();
-    X2 dt(ctx, global_extents<4>{
-                   {da.global_extent(0), da.global_extent(2), da.global_extent(3), 2 * C}});
-    channels_last_into<0, C>(ctx, da_sent.wait(), dt);
-    channels_last_into<C, C>(ctx, db_sent.wait(), dt);
-    return dt;
+    auto da_tile = da_sent.wait();
+    return {std::move(da_tile), db_sent.wait()};
   }
 
  private:
@@ -139,9 +131,8 @@ struct triangle_product<Direction, Space, C, cannon> {
   static constexpr bool is_outgoing = std::is_same_v<Direction, outgoing>;
   using T = typename Space::element;
   using A = accumulate_t<T>;
-  using X = pair_tensor<Space, c<C>>;
-  using X2 = pair_tensor<Space, c<2 * C>>;
-  using operand = detail::channel_tile<Space, C>;  // [b, C, i, j], tile
+  using tile = detail::channel_tile<Space, C>;
+  using operand = tile;
   using rows = row_axis<Space>;
   using columns = column_axis<Space>;
   using across = transpose<rows, columns>;
@@ -155,45 +146,36 @@ struct triangle_product<Direction, Space, C, cannon> {
                   on_tensor<arg::db, ring_shift<rows>>>;
 
   struct result {
-    X o;
+    tile o;
     operand a, b;
+  };
+  struct cotangents {
+    tile da, db;
   };
 
   template <class Context>
-  static result forward(Context& ctx, X2 t) {
+  static result forward(Context& ctx, tile a, tile b) {
     require_square(ctx);
-    auto a = channels_first<0, C>(ctx, t);
-    auto b = channels_first<C, C>(ctx, t);
-    t.release();
-    operand product(ctx, a.global());
+    tile o(ctx, a.global());
     if constexpr (is_outgoing)
-      multiply<false, true>(ctx, a.clone(), apply<across>(ctx, b, "b"), product, "a", "b");
+      multiply<false, true>(ctx, a.clone(), apply<across>(ctx, b, "b"), o, "a", "b");
     else
-      multiply<true, false>(ctx, apply<across>(ctx, a, "a"), b.clone(), product, "a", "b");
-    X o(ctx, global_extents<4>{{a.global_extent(0), a.global_extent(2), a.global_extent(3), C}});
-    channels_last_into<0, C>(ctx, product, o);
+      multiply<true, false>(ctx, apply<across>(ctx, a, "a"), b.clone(), o, "a", "b");
     return {std::move(o), std::move(a), std::move(b)};
   }
 
   template <class Context>
-  static X2 backward(Context& ctx, X d_o, operand a, operand b) {
-    auto d_tile = channels_first<0, C>(ctx, d_o);
-    d_o.release();
-    auto d_across = apply<across>(ctx, d_tile, "d_o");
-    X2 dt(ctx,
-          global_extents<4>{{a.global_extent(0), a.global_extent(2), a.global_extent(3), 2 * C}});
-    operand product(ctx, a.global());
+  static cotangents backward(Context& ctx, tile d_o, operand a, operand b) {
+    auto d_across = apply<across>(ctx, d_o, "d_o");
+    cotangents result{tile(ctx, a.global()), tile(ctx, a.global())};
     if constexpr (is_outgoing) {
-      multiply<false, false>(ctx, std::move(d_tile), std::move(b), product, "da", "da");
-      channels_last_into<0, C>(ctx, product, dt);
-      multiply<true, false>(ctx, std::move(d_across), std::move(a), product, "db", "db");
+      multiply<false, false>(ctx, std::move(d_o), std::move(b), result.da, "da", "da");
+      multiply<true, false>(ctx, std::move(d_across), std::move(a), result.db, "db", "db");
     } else {
-      multiply<false, true>(ctx, std::move(b), std::move(d_across), product, "da", "da");
-      channels_last_into<0, C>(ctx, product, dt);
-      multiply<false, false>(ctx, std::move(a), std::move(d_tile), product, "db", "db");
+      multiply<false, true>(ctx, std::move(b), std::move(d_across), result.da, "da", "da");
+      multiply<false, false>(ctx, std::move(a), std::move(d_o), result.db, "db", "db");
     }
-    channels_last_into<C, C>(ctx, product, dt);
-    return dt;
+    return result;
   }
 
  private:

@@ -1,45 +1,68 @@
 #pragma once
-// The products of backend/host/gemm.hpp, by Eigen. The unit that has them where
-// DTM_SEPARATE_PRODUCTS is defined:
+// The products and fused operations of backend/host/gemm.hpp and fused_rows.hpp. The unit that has
+// them where DTM_SEPARATE_PRODUCTS is defined:
 //
 //   #include "dtm/backend/host/products.hpp"
 //   DTM_INSTANTIATE_PRODUCTS
 
-#include <Eigen/Core>
-
+#include "dtm/backend/host/fused_rows.hpp"
 #include "dtm/backend/host/gemm.hpp"
+#include "dtm/backend/host/tiles.hpp"
 
-#define DTM_INSTANTIATE_PRODUCTS                                                                \
-  template void dtm::local::detail::gemm_one<float>(dtm::local::gemm_shape const&, float const*, \
-                                                    float const*, float*);                      \
-  template void dtm::local::detail::gemm_one<double>(dtm::local::gemm_shape const&,             \
-                                                     double const*, double const*, double*);
+#define DTM_INSTANTIATE_PRODUCT(T, Result)                                              \
+  template void dtm::local::detail::host_product<T, Result>(                            \
+      dtm::instruction_set, dtm::local::gemm_shape const&, T const*, T const*, Result*, \
+      dtm::memory&);
+#define DTM_INSTANTIATE_FUSED(operation)                               \
+  template void dtm::local::detail::host_fused<dtm::local::operation>( \
+      dtm::instruction_set, dtm::local::operation const&, dtm::memory&);
+#define DTM_INSTANTIATE_PRODUCTS_OF(T)               \
+  DTM_INSTANTIATE_PRODUCT(T, T)                      \
+  DTM_INSTANTIATE_FUSED(gated_to_planes<T>)          \
+  DTM_INSTANTIATE_FUSED(gated_to_planes_backward<T>) \
+  DTM_INSTANTIATE_FUSED(gated_output<T>)             \
+  DTM_INSTANTIATE_FUSED(gated_output_backward<T>)    \
+  DTM_INSTANTIATE_FUSED(swiglu_rows<T>)              \
+  DTM_INSTANTIATE_FUSED(swiglu_rows_backward<T>)
+#define DTM_INSTANTIATE_PRODUCTS         \
+  DTM_INSTANTIATE_PRODUCTS_OF(float)     \
+  DTM_INSTANTIATE_PRODUCTS_OF(double)    \
+  DTM_INSTANTIATE_PRODUCTS_OF(dtm::bf16) \
+  DTM_INSTANTIATE_PRODUCT(dtm::bf16, float)
 
 namespace dtm::local::detail {
 
-template <class T>
-using row_major = Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-template <class T>
-using matrix_map = Eigen::Map<row_major<T>, Eigen::Unaligned>;
-template <class T>
-using constant_map = Eigen::Map<row_major<T> const, Eigen::Unaligned>;
+template <class T, class Result>
+void host_product(instruction_set set, gemm_shape const& shape, T const* left, T const* right,
+                  Result* result, memory& storage) {
+  using A = accumulate_t<T>;
+  if constexpr (!std::is_same_v<Result, A>) {
+    if (tiles::needs_wide_result<A>(set, shape.k)) {  // sums between blocks are not rounded
+      std::int64_t const count = shape.batch * shape.m * shape.n;
+      scratch<A> wide(storage, count);
+      if (shape.accumulate)
+        for (std::int64_t i = 0; i < count; ++i) wide.data()[i] = A(result[i]);
+      host_product(set, shape, left, right, wide.data(), storage);
+      for (std::int64_t i = 0; i < count; ++i) result[i] = Result(wide.data()[i]);
+      return;
+    }
+  }
+  scratch<A> workspace(storage, tiles::product_workspace<A>(set, shape.k));
+  tiles::with(set,
+              [&](auto loops) { loops.multiply(shape, left, right, result, workspace.data()); });
+}
 
-template <class T>
-void gemm_one(gemm_shape const& shape, T const* left, T const* right, T* result) {
-  constant_map<T> const a(left, shape.left_transposed ? shape.k : shape.m,
-                          shape.left_transposed ? shape.m : shape.k);
-  constant_map<T> const b(right, shape.right_transposed ? shape.n : shape.k,
-                          shape.right_transposed ? shape.k : shape.n);
-  matrix_map<T> c(result, shape.m, shape.n);
-  if (!shape.accumulate) c.setZero();
-  if (shape.left_transposed && shape.right_transposed)
-    c.noalias() += a.transpose() * b.transpose();
-  else if (shape.left_transposed)
-    c.noalias() += a.transpose() * b;
-  else if (shape.right_transposed)
-    c.noalias() += a * b.transpose();
-  else
-    c.noalias() += a * b;
+/// The type in which an operation sums.
+template <template <class> class Operation, class T>
+accumulate_t<T> summed_in(Operation<T> const&);
+
+template <class Operation>
+void host_fused(instruction_set set, Operation const& operation, memory& storage) {
+  using A = decltype(summed_in(operation));
+  tiles::with(set, [&](auto loops) {
+    scratch<A> workspace(storage, loops.fused_workspace_size(operation));
+    loops.run(operation, workspace.data());
+  });
 }
 
 }  // namespace dtm::local::detail

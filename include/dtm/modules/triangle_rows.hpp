@@ -1,0 +1,172 @@
+#pragma once
+// The row-wise halves of triangle multiplication, before and after the product of channel planes:
+//
+//   to_planes   u = LN_in(x); t = (u Wp^T) sigmoid(u Wg^T) mask; a, b = t's halves, [b, C, i, j]
+//   output      o from planes; y = (LN_out(o) Wpo^T) sigmoid(u Wgo^T)
+//
+// and their adjoints, which recompute u, w and the projections from kept statistics. Local: planes are
+// tiles in the placement of a pair. A backend that has them as one operation each
+// (backend/fused_rows.hpp) holds a few rows at a time; elsewhere single operations follow each other.
+
+#include <utility>
+
+#include "dtm/core/space.hpp"
+#include "dtm/kernels/masked_gate.hpp"
+#include "dtm/ops/channels.hpp"
+#include "dtm/ops/fused_rows.hpp"
+
+namespace dtm {
+
+namespace detail {
+
+// Channel-first pair tile [b, C, i, j] with i over rows and j over columns.
+template <class Space, std::int64_t C>
+using channel_tile = typename channels_first_of<pair_tensor<Space, c<C>>, C>::type;
+
+}  // namespace detail
+
+template <class Space, std::int64_t C>
+struct triangle_rows {
+  using T = typename Space::element;
+  using A = accumulate_t<T>;
+  using X = pair_tensor<Space, c<C>>;
+  using Mask = pair_tensor<Space>;
+  using tile = detail::channel_tile<Space, C>;
+  using statistics = layer_norm_statistics<X>;
+  static constexpr bool is_fused = local::fused_rows<typename Space::device>::available;
+
+  struct planes {
+    tile a, b;
+    statistics norm;
+  };
+  template <class Context, class Norm, class Linear>
+  static planes to_planes(Context& ctx, X const& x, Mask const& mask, Norm const& norm,
+                          Linear const& p, Linear const& g) {
+    if constexpr (is_fused) {
+      planes result{tile(ctx, planes_of(x)), tile(ctx, planes_of(x)),
+                    detail::statistics_for(ctx, x)};
+      local::run_fused(ctx, local::gated_to_planes<T>{detail::normalised(x, norm, result.norm),
+                                                      p.weight.data(), g.weight.data(), mask.data(),
+                                                      A(1e-5), result.a.data(), result.b.data()});
+      return result;
+    } else {
+      auto [u, made] = layer_norm_forward(ctx, x, norm.weight, norm.bias);
+      auto const t = linear(ctx, u, p.weight);
+      auto const h = linear(ctx, u, g.weight);
+      u.release();
+      planes result{tile(ctx, planes_of(x)), tile(ctx, planes_of(x)), std::move(made)};
+      local::for_each(
+          ctx, t.size(),
+          kernels::masked_gate_to_planes<T>{t.data(), h.data(), mask.data(), positions_of(x), C,
+                                            result.a.data(), result.b.data()});
+      return result;
+    }
+  }
+
+  /// da and db as planes, du the rest of u's cotangent; dx. Adds the gradients of norm, p and g.
+  template <class Context, class Module, class Gradients>
+  static X to_planes_backward(Context& ctx, X const& x, Mask const& mask, statistics const& made,
+                              Module const& m, tile const& da, tile const& db, X du,
+                              Gradients& gradients) {
+    if constexpr (is_fused) {
+      local::run_fused(
+          ctx,
+          local::gated_to_planes_backward<T>{
+              detail::normalised(x, m.norm_in, made), m.p_in.weight.data(), m.g_in.weight.data(),
+              mask.data(), da.data(), db.data(), du.data(), du.data(), gradients.p_in.weight.data(),
+              gradients.g_in.weight.data(), detail::norm_gradients_of(gradients.norm_in)});
+      return du;
+    } else {
+      auto const u = layer_norm_again(ctx, x, made, m.norm_in.weight, m.norm_in.bias);
+      auto p = linear(ctx, u, m.p_in.weight);
+      auto h = linear(ctx, u, m.g_in.weight);
+      local::for_each(ctx, p.size(),
+                      kernels::masked_gate_from_planes_backward<T>{
+                          da.data(), db.data(), p.data(), h.data(), mask.data(), positions_of(x), C,
+                          p.data(), h.data()});
+      add_weight_gradient(ctx, p, u, gradients.p_in.weight);
+      add_weight_gradient(ctx, h, u, gradients.g_in.weight);
+      add_linear_backward_input(ctx, p, m.p_in.weight, du);
+      add_linear_backward_input(ctx, h, m.g_in.weight, du);
+      return layer_norm_backward(ctx, du, x, made, m.norm_in.weight, gradients.norm_in.weight,
+                                 gradients.norm_in.bias);
+    }
+  }
+
+  struct output_result {
+    X y, o;
+    statistics norm;
+  };
+  /// `made` are the statistics of to_planes.
+  template <class Context, class Module>
+  static output_result output(Context& ctx, X const& x, statistics const& made, tile const& planes,
+                              Module const& m) {
+    X o(ctx, x.global());
+    if constexpr (is_fused) {
+      output_result result{X(ctx, x.global()), std::move(o), detail::statistics_for(ctx, x)};
+      local::run_fused(ctx, local::gated_output<T>{
+                                detail::normalised(x, m.norm_in, made), planes.data(),
+                                detail::norm_weights_of(m.norm_out),
+                                detail::pointers_to(result.norm), m.p_out.weight.data(),
+                                m.g_out.weight.data(), A(1e-5), result.o.data(), result.y.data()});
+      return result;
+    } else {
+      channels_last_into<0, C>(ctx, planes, o);
+      auto [w, out_made] = layer_norm_forward(ctx, o, m.norm_out.weight, m.norm_out.bias);
+      auto y = linear(ctx, w, m.p_out.weight);
+      w.release();
+      auto const u = layer_norm_again(ctx, x, made, m.norm_in.weight, m.norm_in.bias);
+      auto const e = linear(ctx, u, m.g_out.weight);
+      local::for_each(ctx, y.size(), kernels::gate<T>{y.data(), e.data(), y.data()});
+      return {std::move(y), std::move(o), std::move(out_made)};
+    }
+  }
+
+  struct output_cotangents {
+    tile d_o;
+    X du;
+  };
+  /// Adds the gradients of norm_out, p_out and g_out.
+  template <class Context, class Module, class Gradients>
+  static output_cotangents output_backward(Context& ctx, X const& x, statistics const& in_made,
+                                           X const& o, statistics const& out_made, Module const& m,
+                                           X const& dy, Gradients& gradients) {
+    if constexpr (is_fused) {
+      output_cotangents result{tile(ctx, planes_of(x)), X(ctx, x.global())};
+      local::run_fused(
+          ctx, local::gated_output_backward<T>{
+                   detail::normalised(x, m.norm_in, in_made), o.data(),
+                   detail::norm_weights_of(m.norm_out), detail::pointers_to(out_made),
+                   m.p_out.weight.data(), m.g_out.weight.data(), dy.data(), result.d_o.data(),
+                   result.du.data(), gradients.p_out.weight.data(), gradients.g_out.weight.data(),
+                   detail::norm_gradients_of(gradients.norm_out)});
+      return result;
+    } else {
+      auto const u = layer_norm_again(ctx, x, in_made, m.norm_in.weight, m.norm_in.bias);
+      auto const w = layer_norm_again(ctx, o, out_made, m.norm_out.weight, m.norm_out.bias);
+      auto y0 = linear(ctx, w, m.p_out.weight);
+      auto e = linear(ctx, u, m.g_out.weight);
+      local::for_each(
+          ctx, y0.size(),
+          kernels::gate_backward<T>{dy.data(), y0.data(), e.data(), y0.data(), e.data()});
+      add_weight_gradient(ctx, e, u, gradients.g_out.weight);
+      add_weight_gradient(ctx, y0, w, gradients.p_out.weight);
+      X du = linear_backward_input(ctx, e, m.g_out.weight);
+      auto const dw = linear_backward_input(ctx, y0, m.p_out.weight);
+      auto const d_o = layer_norm_backward(ctx, dw, o, out_made, m.norm_out.weight,
+                                           gradients.norm_out.weight, gradients.norm_out.bias);
+      return {channels_first<0, C>(ctx, d_o), std::move(du)};
+    }
+  }
+
+ private:
+  static global_extents<4> planes_of(X const& x) {
+    return {{x.global_extent(0), C, x.global_extent(1), x.global_extent(2)}};
+  }
+  static std::int64_t positions_of(X const& x) {
+    auto const held = x.to_local();
+    return held.extent[1] * held.extent[2];
+  }
+};
+
+}  // namespace dtm
