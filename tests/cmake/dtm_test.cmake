@@ -89,6 +89,18 @@ function(dtm_limit_mpi_test test)
     ENVIRONMENT "${DTM_TEST_ENVIRONMENT};MPIEXEC_TIMEOUT=${mpiexec_timeout};${arg_ENVIRONMENT}")
 endfunction()
 
+# A program of dtm_add_mpi_test on so many ranks, as the entry name.npN.
+function(dtm_run_mpi_test program name ranks)
+  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;ENVIRONMENT;ARGUMENTS" ${ARGN})
+  add_test(NAME ${name}.np${ranks}
+    COMMAND bash ${DTM_TESTS_DIR}/cmake/run_mpi.sh
+            "${MPIEXEC_EXECUTABLE}" "${MPIEXEC_NUMPROC_FLAG}" ${ranks} ${MPIEXEC_PREFLAGS}
+            $<TARGET_FILE:${program}> ${MPIEXEC_POSTFLAGS} ${arg_ARGUMENTS})
+  set_tests_properties(${name}.np${ranks} PROPERTIES SKIP_RETURN_CODE 77)
+  dtm_limit_mpi_test(${name}.np${ranks} RANKS ${ranks} TIMEOUT ${arg_TIMEOUT}
+    LABELS ${arg_LABELS} ENVIRONMENT ${arg_ENVIRONMENT})
+endfunction()
+
 function(dtm_add_mpi_test)
   cmake_parse_arguments(arg "" "NAME;TIMEOUT"
     "SOURCES;RANKS;LABELS;LIBRARIES;ARGUMENTS;ENVIRONMENT;COMPILE_OPTIONS" ${ARGN})
@@ -101,13 +113,8 @@ function(dtm_add_mpi_test)
   dtm_test_program(${arg_NAME} SOURCES ${arg_SOURCES} LIBRARIES ${arg_LIBRARIES}
     COMPILE_OPTIONS ${arg_COMPILE_OPTIONS})
   foreach(ranks IN LISTS arg_RANKS)
-    add_test(NAME ${arg_NAME}.np${ranks}
-      COMMAND bash ${DTM_TESTS_DIR}/cmake/run_mpi.sh
-              "${MPIEXEC_EXECUTABLE}" "${MPIEXEC_NUMPROC_FLAG}" ${ranks} ${MPIEXEC_PREFLAGS}
-              $<TARGET_FILE:${arg_NAME}> ${MPIEXEC_POSTFLAGS} ${arg_ARGUMENTS})
-    set_tests_properties(${arg_NAME}.np${ranks} PROPERTIES SKIP_RETURN_CODE 77)
-    dtm_limit_mpi_test(${arg_NAME}.np${ranks} RANKS ${ranks} TIMEOUT ${arg_TIMEOUT}
-      LABELS ${arg_LABELS} ENVIRONMENT ${arg_ENVIRONMENT})
+    dtm_run_mpi_test(${arg_NAME} ${arg_NAME} ${ranks} TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABELS}
+      ENVIRONMENT ${arg_ENVIRONMENT} ARGUMENTS ${arg_ARGUMENTS})
   endforeach()
 endfunction()
 

@@ -76,6 +76,10 @@ inline dtm::memory emulated_memory() {
 
 struct host_context {
   using device_type = host;
+  struct host_device {
+    static instruction_set instructions() { return widest_instructions(); }
+  };
+  host_device device() const { return {}; }
   dtm::memory storage = host_memory();
   dtm::memory& memory() { return storage; }
 };

@@ -2,7 +2,8 @@
 // The backend a test of modules runs on. Its sources are compiled once for each: host unless
 // DTM_TEST_BACKEND says emulated or cuda. Cuda means stand-ins for its libraries and kernels on the
 // emulator, unless DTM_TEST_ON_GPU is defined; there DTM_TEST_TRANSPORT=staged_mpi in the
-// environment lets ranks share a GPU.
+// environment lets ranks share a GPU. On the host DTM_TEST_INSTRUCTIONS=portable or avx2 takes
+// narrower vectors than the processor has.
 
 #include <cstdint>
 #include <cstdlib>
@@ -40,6 +41,11 @@ using space_of = space<T, grid, device>;
 
 inline test_context::options test_options() {
   test_context::options options;
+#if DTM_TEST_IS(DTM_TEST_BACKEND) == 1
+  char const* const widest = std::getenv("DTM_TEST_INSTRUCTIONS");
+  for (auto set : {instruction_set::portable, instruction_set::avx2})
+    if (widest != nullptr && std::string_view(widest) == name_of(set)) options.widest = set;
+#endif
 #if DTM_TEST_IS(DTM_TEST_BACKEND) == 3
   char const* const transport = std::getenv("DTM_TEST_TRANSPORT");
   if (transport != nullptr && std::string_view(transport) == "staged_mpi")
