@@ -40,6 +40,7 @@ TEST_CASE("memory that was released is given out again; the driver is asked once
   CHECK(stand_in::count().pool_allocations == 0);
   CHECK(stand_in::count().driver_allocations == 0);
   CHECK(host_waits() == 0);
+  CHECK(host_asks() == 0);
   auto const account = ctx.device().memory_account();
   CHECK(account.held >= 1000 * 4 + 70000 * 4 + 500 * 8);
   CHECK(account.most_used <= account.most_held);
@@ -76,6 +77,7 @@ TEST_CASE("a copy within the device and a fill wait for nothing") {
   ctx.memory().fill_bytes(x.data(), 0, 400);
   ctx.memory().copy_within(y.data(), x.data(), 400);
   CHECK(host_waits() == 0);
+  CHECK(host_asks() == 0);
   CHECK(stand_in::queued() > 0);
   ctx.finish();
   CHECK(stand_in::queued() == 0);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -26,15 +27,20 @@ inline cuda_options staged() {
   return {-1, gpu::transport::staged_mpi, gpu::products::cublas, 65536};
 }
 
-/// Calls that make the host wait for a device, or ask how far it is.
-inline std::int64_t host_waits() {
+inline std::int64_t calls_of(std::initializer_list<char const*> names) {
   std::int64_t calls = 0;
-  for (auto const* name :
-       {"cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cudaStreamQuery",
-        "cudaEventQuery", "cudaMemcpy", "cudaMemset", "cudaMalloc", "cudaFree", "cudaHostAlloc",
-        "cudaFreeHost", "cudaMemGetInfo"})
-    calls += stand_in::calls(name);
+  for (char const* name : names) calls += stand_in::calls(name);
   return calls;
+}
+/// How often the host asked whether the device is done with something.
+inline std::int64_t host_asks() {
+  return calls_of({"cudaStreamQuery", "cudaEventQuery"});
+}
+/// How often it waited for the device, or called what may wait.
+inline std::int64_t host_waits() {
+  return calls_of({"cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize",
+                   "cudaMemcpy", "cudaMemset", "cudaMalloc", "cudaFree", "cudaHostAlloc",
+                   "cudaFreeHost", "cudaMemGetInfo"});
 }
 
 /// A vector on the device, and back.

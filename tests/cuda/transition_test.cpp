@@ -46,6 +46,7 @@ TEST_CASE(
   stand_in::reset();
   step();
   CHECK(host_waits() == 0);
+  CHECK(host_asks() == 0);
   CHECK(stand_in::queued() > 10);
   auto const asked = ctx.device().driver_allocations();
   auto const most = ctx.device().memory_account().most_held;
@@ -58,6 +59,7 @@ TEST_CASE(
   CHECK(settled >= asked);
   for (int i = 0; i < 3; ++i) step();
   CHECK(host_waits() == 0);
+  CHECK(host_asks() == 0);
   CHECK(stand_in::count().driver_allocations == 0);
   CHECK(stand_in::count().pool_allocations == 0);
   CHECK(ctx.device().driver_allocations() == settled);
@@ -90,6 +92,7 @@ TEST_CASE("a captured step, replayed, has the bits of an eager one") {
     graph.replay();
     graph();
     CHECK(host_waits() == 0);
+    CHECK(host_asks() == 0);
     CHECK(stand_in::count().pool_allocations == 0);
     CHECK(stand_in::calls("cudaGraphLaunch") == 2);
     CHECK(same_bits(step.results(), expected));

@@ -48,8 +48,8 @@ struct normalised_rows {
   norm_statistics<accumulate_t<T>> statistics;
 };
 
-/// u = LN(x); t = (u Wp^T) sigmoid(u Wg^T) mask; a and b = the halves of t's 2 C channels, each as
-/// planes [batch, C, positions].
+/// u = LN(x); t = (u Wp^T) sigmoid(u Wg^T) mask; a and b = channels [first, first + count) of the
+/// halves of t's 2 C channels, each as planes [batch, count, positions].
 template <class T>
 struct gated_to_planes {
   normalised_rows<T> in;
@@ -57,6 +57,7 @@ struct gated_to_planes {
   T const* g_weight;  // [2 C, C]
   T const* mask;      // [batch, positions]
   accumulate_t<T> eps;
+  std::int64_t first, count;
   T* a;
   T* b;
 };
@@ -87,7 +88,7 @@ struct gated_output {
   T const* o_weight;  // [C, C]
   T const* g_weight;  // [C, C]
   accumulate_t<T> eps;
-  T* o;  // [batch, positions, C]; null where nobody keeps it
+  T* o;  // [batch, positions, C]; null, as the statistics, where nobody keeps it
   T* y;
 };
 

@@ -61,6 +61,7 @@ struct triangle_multiplication : module_base<Space> {
   using rows = triangle_rows<Space, C>;
   using product = triangle_product<Direction, Space, C, Schedule>;
   using Operand = typename product::operand;
+  static constexpr std::int64_t inference_groups = C % 4 == 0 && C >= 64 ? 4 : 1;
 
   struct contract {
     using inputs = dtm::inputs<named<arg::x, X>, named<arg::mask, Mask>>;
@@ -117,6 +118,29 @@ struct triangle_multiplication : module_base<Space> {
             {x.clone(), std::move(planes.norm), std::move(a), std::move(b), std::move(o),
              std::move(out_statistics), mask.clone()}};
   }
+  /// The same y with nothing kept. Where rows are fused the channels pass in groups, each with
+  /// exchanges of its own (the same volume in all): beside x and y a rank then holds one pair tile
+  /// and a few of a group's.
+  template <class Context>
+  X infer(Context& ctx, X const& x, Mask const& mask) const {
+    if constexpr (rows::is_fused) {
+      constexpr std::int64_t count = C / inference_groups;
+      using part = detail::channel_tile<Space, count>;
+      auto made = detail::statistics_for(ctx, x);
+      typename rows::tile o(ctx, rows::template planes_of<C>(x));
+      for (std::int64_t first = 0; first < C; first += count) {
+        part a(ctx, rows::template planes_of<count>(x)), b(ctx, a.global());
+        rows::template to_planes_part<count>(ctx, x, mask, norm_in, p_in, g_in, first, a, b, made);
+        auto const group = triangle_product<Direction, Space, count, Schedule>::infer(
+            ctx, std::move(a), std::move(b));
+        rows::put_channels(ctx, group, first, o);
+      }
+      return rows::output_only(ctx, x, made, o, *this);
+    } else {
+      return forward(ctx, x, mask).y;
+    }
+  }
+
   template <class Context, class... Got>
   result forward(Context&, Got const&...) const {
     (void)sizeof(diagnose<tag, typename contract::inputs, Got...>);

@@ -79,6 +79,19 @@ struct triangle_product<Direction, Space, C, channel_all_to_all> {
     return {std::move(o), std::move(a), std::move(b)};
   }
 
+  /// o alone: the operands go as soon as they are multiplied.
+  template <class Context>
+  static tile infer(Context& ctx, tile a_tile, tile b_tile) {
+    auto a = apply<out>(ctx, a_tile, "a");
+    a_tile.release();
+    auto b = apply<out>(ctx, b_tile, "b");
+    b_tile.release();
+    auto const o = multiply(ctx, a, b);
+    a.release();
+    b.release();
+    return apply<back>(ctx, o, "o");
+  }
+
   template <class Context>
   static cotangents backward(Context& ctx, tile d_o, operand a, operand b) {
     auto const d_planes = apply<out>(ctx, d_o, "d_o");
@@ -162,6 +175,11 @@ struct triangle_product<Direction, Space, C, cannon> {
     else
       multiply<true, false>(ctx, apply<across>(ctx, a, "a"), b.clone(), o, "a", "b");
     return {std::move(o), std::move(a), std::move(b)};
+  }
+
+  template <class Context>
+  static tile infer(Context& ctx, tile a, tile b) {
+    return forward(ctx, std::move(a), std::move(b)).o;
   }
 
   template <class Context>

@@ -43,24 +43,32 @@ struct triangle_rows {
   static planes to_planes(Context& ctx, X const& x, Mask const& mask, Norm const& norm,
                           Linear const& p, Linear const& g) {
     if constexpr (is_fused) {
-      planes result{tile(ctx, planes_of(x)), tile(ctx, planes_of(x)),
+      planes result{tile(ctx, planes_of<C>(x)), tile(ctx, planes_of<C>(x)),
                     detail::statistics_for(ctx, x)};
-      local::run_fused(ctx, local::gated_to_planes<T>{detail::normalised(x, norm, result.norm),
-                                                      p.weight.data(), g.weight.data(), mask.data(),
-                                                      A(1e-5), result.a.data(), result.b.data()});
+      to_planes_part<C>(ctx, x, mask, norm, p, g, 0, result.a, result.b, result.norm);
       return result;
     } else {
       auto [u, made] = layer_norm_forward(ctx, x, norm.weight, norm.bias);
       auto const t = linear(ctx, u, p.weight);
       auto const h = linear(ctx, u, g.weight);
       u.release();
-      planes result{tile(ctx, planes_of(x)), tile(ctx, planes_of(x)), std::move(made)};
+      planes result{tile(ctx, planes_of<C>(x)), tile(ctx, planes_of<C>(x)), std::move(made)};
       local::for_each(
           ctx, t.size(),
           kernels::masked_gate_to_planes<T>{t.data(), h.data(), mask.data(), positions_of(x), C,
                                             result.a.data(), result.b.data()});
       return result;
     }
+  }
+  /// Channels [first, first + Count) of both halves alone, where is_fused; fills the statistics.
+  template <std::int64_t Count, class Context, class Norm, class Linear, class Part>
+  static void to_planes_part(Context& ctx, X const& x, Mask const& mask, Norm const& norm,
+                             Linear const& p, Linear const& g, std::int64_t first, Part& a, Part& b,
+                             statistics& made) {
+    static_assert(std::is_same_v<Part, detail::channel_tile<Space, Count>>);
+    local::run_fused(ctx, local::gated_to_planes<T>{detail::normalised(x, norm, made),
+                                                    p.weight.data(), g.weight.data(), mask.data(),
+                                                    A(1e-5), first, Count, a.data(), b.data()});
   }
 
   /// da and db as planes, du the rest of u's cotangent; dx. Adds the gradients of norm, p and g.
@@ -93,6 +101,17 @@ struct triangle_rows {
     }
   }
 
+  /// Channels [first, first + Count) of planes.
+  template <class Context, class Part>
+  static void put_channels(Context& ctx, Part const& part, std::int64_t first, tile& planes) {
+    auto const from = part.to_local();
+    std::int64_t const positions = from.extent[2] * from.extent[3];
+    for (std::int64_t b = 0; b < from.extent[0]; ++b)
+      ctx.memory().copy_within(planes.data() + (b * C + first) * positions,
+                               part.data() + b * from.extent[1] * positions,
+                               std::size_t(from.extent[1] * positions) * sizeof(T));
+  }
+
   struct output_result {
     X y, o;
     statistics norm;
@@ -122,6 +141,23 @@ struct triangle_rows {
     }
   }
 
+  /// y alone, where is_fused.
+  template <class Context, class Module>
+  static X output_only(Context& ctx, X const& x, statistics const& made, tile const& planes,
+                       Module const& m) {
+    X y(ctx, x.global());
+    local::run_fused(ctx, local::gated_output<T>{detail::normalised(x, m.norm_in, made),
+                                                 planes.data(),
+                                                 detail::norm_weights_of(m.norm_out),
+                                                 {nullptr, nullptr},
+                                                 m.p_out.weight.data(),
+                                                 m.g_out.weight.data(),
+                                                 A(1e-5),
+                                                 nullptr,
+                                                 y.data()});
+    return y;
+  }
+
   struct output_cotangents {
     tile d_o;
     X du;
@@ -132,7 +168,7 @@ struct triangle_rows {
                                            X const& o, statistics const& out_made, Module const& m,
                                            X const& dy, Gradients& gradients) {
     if constexpr (is_fused) {
-      output_cotangents result{tile(ctx, planes_of(x)), X(ctx, x.global())};
+      output_cotangents result{tile(ctx, planes_of<C>(x)), X(ctx, x.global())};
       local::run_fused(
           ctx, local::gated_output_backward<T>{
                    detail::normalised(x, m.norm_in, in_made), o.data(),
@@ -159,9 +195,9 @@ struct triangle_rows {
     }
   }
 
- private:
+  template <std::int64_t Count>
   static global_extents<4> planes_of(X const& x) {
-    return {{x.global_extent(0), C, x.global_extent(1), x.global_extent(2)}};
+    return {{x.global_extent(0), Count, x.global_extent(1), x.global_extent(2)}};
   }
   static std::int64_t positions_of(X const& x) {
     auto const held = x.to_local();
