@@ -9,6 +9,10 @@
 // level 3 it must be finite: NaN or infinity on one rank is the same replication_error on all,
 // with the global index of the element.
 //
+// apply takes over an operand that is not needed any more, a temporary or std::move(z). Its memory
+// is free as soon as its content is on its way, and becomes the result's where an exchange has one
+// rank.
+//
 // Only declarations: what runs comes with a backend header (dtm/host.hpp), so that a module header
 // stays light.
 
@@ -63,6 +67,20 @@ template <class Collective, class Context, any_tensor X>
 detail::unchecked_after_t<Collective, X> apply(Context& ctx, X const& x, char const* name = "",
                                                comm::call_site where = comm::call_site::current()) {
   return begin<Collective>(ctx, x, name, where).wait();
+}
+
+/// The same of an operand that is not needed any more.
+template <class Collective, class Context, any_tensor X>
+requires(!std::is_reference_v<X> && !std::is_const_v<X>)
+    detail::unchecked_after_t<Collective, X> apply(
+        Context& ctx, X&& x, char const* name = "",
+        comm::call_site where = comm::call_site::current()) {
+  detail::check_collective<Collective, X>();
+  comm::require_finite(ctx, x, "collective", name, where);
+  if constexpr (detail::accepts<Collective, X>)
+    return comm::collective<Collective>::begin(ctx, std::move(x), name, where).wait();
+  else
+    __builtin_unreachable();
 }
 
 /// Starts a shift: every rank gets the tile of the rank `distance` further along the axis, the
