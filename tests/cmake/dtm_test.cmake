@@ -6,6 +6,10 @@
 #     One Catch2 program under mpiexec, one ctest entry per rank count: name.np1, name.np2, name.np4.
 #     Rank counts are never dropped for lack of cores: four ranks on two cores are slow, not wrong.
 #
+#   dtm_add_backend_test(NAME name BACKEND backend SOURCES a.cpp... RANKS 1 2 4 [the same options])
+#     Sources that include support/backend.hpp, on host, emulated or cuda: name, name_emulated, name_cuda.
+#     Cuda are the stand-ins of gpu/stand_in, and no test where they miss headers; with DTM_TEST_ON_GPU a GPU.
+#
 #   dtm_add_test(NAME name SOURCES a.cpp... [the same options without RANKS])
 #     One Catch2 program in a single process.
 #
@@ -116,6 +120,35 @@ function(dtm_add_mpi_test)
     dtm_run_mpi_test(${arg_NAME} ${arg_NAME} ${ranks} TIMEOUT ${arg_TIMEOUT} LABELS ${arg_LABELS}
       ENVIRONMENT ${arg_ENVIRONMENT} ARGUMENTS ${arg_ARGUMENTS})
   endforeach()
+endfunction()
+
+function(dtm_add_backend_test)
+  cmake_parse_arguments(arg "" "NAME;BACKEND;TIMEOUT" "SOURCES;RANKS;LABELS;LIBRARIES;ENVIRONMENT;COMPILE_OPTIONS"
+    ${ARGN})
+  if(arg_UNPARSED_ARGUMENTS OR NOT arg_BACKEND)
+    message(FATAL_ERROR "dtm_add_backend_test needs BACKEND; not understood: ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(suffix _${arg_BACKEND})
+  set(optimise -O1)  # for the emulator's sake
+  if(arg_BACKEND STREQUAL "host")
+    set(suffix "")
+    set(optimise -O0)
+  elseif(arg_BACKEND STREQUAL "cuda" AND DTM_TEST_ON_GPU)
+    set(optimise -O0)
+    list(APPEND arg_LIBRARIES dtm_on_gpu)
+  elseif(arg_BACKEND STREQUAL "cuda")
+    if(NOT TARGET dtm_gpu_stand_in)
+      add_subdirectory(${DTM_TESTS_DIR}/gpu/stand_in gpu_stand_in)
+    endif()
+    if(NOT TARGET dtm_gpu_stand_in)  # its CMakeLists has said what is missing
+      return()
+    endif()
+    list(APPEND arg_LIBRARIES dtm_gpu_stand_in)
+    list(APPEND arg_ENVIRONMENT DTM_STAND_IN_DEVICES=9)
+  endif()
+  dtm_add_mpi_test(NAME ${arg_NAME}${suffix} SOURCES ${arg_SOURCES} RANKS ${arg_RANKS} TIMEOUT ${arg_TIMEOUT}
+    LABELS ${arg_LABELS} ${arg_BACKEND} LIBRARIES ${arg_LIBRARIES} ENVIRONMENT ${arg_ENVIRONMENT}
+    COMPILE_OPTIONS ${optimise} -DDTM_TEST_BACKEND=${arg_BACKEND} ${arg_COMPILE_OPTIONS})
 endfunction()
 
 function(dtm_add_test)

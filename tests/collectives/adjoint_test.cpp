@@ -13,7 +13,7 @@ namespace {
 using pair_shape = shape<batch, tokens, tokens, c<5>>;
 using plane_shape = shape<batch, tokens, tokens, planes<5>>;
 template <class Shape, class... P>
-using tensor_on = tensor<double, layout<grid, Shape, P...>>;
+using tensor_on = grid_tensor<double, layout<grid, Shape, P...>>;
 template <class... P>
 using placed = tensor_on<pair_shape, P...>;
 
@@ -23,10 +23,11 @@ std::int64_t pairing(grid_context& ctx, X const& x, Y const& y) {
   static_assert(std::is_same_v<cotangent_t<X>, Y>);
   std::int64_t sum = 0, total = 0;
   auto const part = region_of(x);
+  auto const left = on_host(x), right = on_host(y);
   part.each([&](std::int64_t const* index, std::int64_t at) {
-    if (part.is_real(index)) sum += std::int64_t(x.data()[at]) * std::int64_t(y.data()[at]);
+    if (part.is_real(index)) sum += std::int64_t(left[at]) * std::int64_t(right[at]);
   });
-  ctx.along_all().all_reduce(&sum, &total, 1, comm::reduction::sum, {"pairing"}).wait();
+  everyone(ctx).all_reduce(&sum, &total, 1, comm::reduction::sum, {"pairing"}).wait();
   return total;
 }
 
@@ -102,28 +103,28 @@ void transposes(grid_context& ctx) {
 
 TEST_CASE("gathers, scatters and sums are each other's adjoints") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     gathers_and_reductions(ctx);
   }
 }
 
 TEST_CASE("the adjoint of an exchange is the exchange back") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     exchanges(ctx);
   }
 }
 
 TEST_CASE("a transpose is its own adjoint") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     transposes(ctx);
   }
 }
 
 TEST_CASE("the adjoint of a shift is the shift back") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     for (int distance : {1, 2, -1}) {
       auto const along = [&](int by) {
         return [&ctx, by](auto const& x) { return shift_along<cp0>(ctx, x, by, "x").wait(); };
@@ -135,7 +136,7 @@ TEST_CASE("the adjoint of a shift is the shift back") {
 
 TEST_CASE("there and back gives the same tensor, bit for bit") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     constexpr content plain;
     auto const x = numbers<placed<s0, s1, s2>>(ctx);
     auto const turned = apply<transpose<cp0, cp1>>(ctx, x, "x");

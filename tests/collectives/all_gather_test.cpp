@@ -7,7 +7,7 @@ using namespace reference;
 
 TEST_CASE("all_gather on every layout") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     CHECK(tried<keeps_the_content<all_gather<dp>>, keeps_the_content<all_gather<cp0>>,
                 keeps_the_content<all_gather<cp1>>>(ctx, even_channels{}) == 183);
   }

@@ -17,7 +17,7 @@ int tried_on(grid_context& ctx) {
 
 TEST_CASE("all_slice on every layout") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     CHECK(tried_on<dp>(ctx) + tried_on<cp0>(ctx) + tried_on<cp1>(ctx) == 183);
     CHECK(ctx.ledger().entries.empty());
   }

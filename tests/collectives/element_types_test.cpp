@@ -27,7 +27,7 @@ void is_right(X const& x, content const& what, char const* name, unsigned reduce
 template <class T>
 void move_around(grid_context& ctx) {
   constexpr content plain;
-  tensor<T, rows_and_columns> x(ctx, some_extents(ctx));
+  grid_tensor<T, rows_and_columns> x(ctx, some_extents(ctx));
   fill(x, plain);
 
   auto const rows = apply<all_gather<cp1>>(ctx, x, "x");
@@ -58,7 +58,7 @@ template <class T>
 void reduce(grid_context& ctx) {
   using pending = placed<shard<0>, partial<sum>, partial<sum>>;
   constexpr content terms = content_of<pending>();
-  tensor<T, pending> x(ctx, some_extents(ctx));
+  grid_tensor<T, pending> x(ctx, some_extents(ctx));
   fill(x, terms);
   is_right(apply<all_reduce<cp0>>(ctx, x, "x"), terms, "sum over rows", bit<cp0>);
   is_right(apply<all_reduce<cp0, cp1>>(ctx, x, "x"), terms, "sum", bit<cp0> | bit<cp1>);
@@ -69,7 +69,7 @@ void reduce(grid_context& ctx) {
   is_right(apply<reduce_scatter<cp1, 2>>(ctx, rows, "rows"), terms, "columns", bit<cp0> | bit<cp1>);
 
   using largest = placed<shard<0>, partial<dtm::max>, shard<2>>;
-  tensor<T, largest> m(ctx, some_extents(ctx));
+  grid_tensor<T, largest> m(ctx, some_extents(ctx));
   fill(m);
   is_right(apply<all_reduce<cp0>>(ctx, m, "m"), content_of<largest>(), "maximum", bit<cp0>);
 }
@@ -78,7 +78,7 @@ void reduce(grid_context& ctx) {
 
 TEST_CASE("every element type is moved") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     move_around<float>(ctx);
     move_around<double>(ctx);
     move_around<bf16>(ctx);
@@ -90,7 +90,7 @@ TEST_CASE("every element type is moved") {
 
 TEST_CASE("every type of number is reduced") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     reduce<float>(ctx);
     reduce<double>(ctx);
     reduce<std::int32_t>(ctx);
@@ -100,15 +100,16 @@ TEST_CASE("every type of number is reduced") {
 
 TEST_CASE("scalars and empty tensors are collective operands too") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     using term = layout<grid, shape<>, partial<sum>, partial<sum>, partial<sum>>;
-    tensor<double, term> loss(ctx, extents{});
-    loss.data()[0] = 1 + dtm::testing::rank();
+    grid_tensor<double, term> loss(ctx, extents{});
+    double const mine = 1 + dtm::testing::rank();
+    loss.copy_from_host(&mine);
     int const ranks = ctx.where().ranks();
     auto const total = apply<all_reduce<dp, cp0, cp1>>(ctx, loss, "loss");
-    CHECK(total.data()[0] == ranks * (ranks + 1) / 2);
+    CHECK(item(total) == ranks * (ranks + 1) / 2);
 
-    tensor<float, rows_and_columns> none(ctx, extents{bind<batch>(0), bind<tokens>(0)});
+    grid_tensor<float, rows_and_columns> none(ctx, extents{bind<batch>(0), bind<tokens>(0)});
     auto const rows = apply<all_gather<cp1>>(ctx, none, "none");
     auto const turned = apply<transpose<cp0, cp1>>(ctx, none, "none");
     CHECK(rows.size() + turned.size() == 0);
@@ -117,11 +118,11 @@ TEST_CASE("scalars and empty tensors are collective operands too") {
 
 TEST_CASE("an extent that does not fit the result is one error on all ranks") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     int const rows = ctx.size<cp0>(), columns = ctx.size<cp1>();
     if (rows % columns == 0) continue;  // it fits
     using row_form = layout<grid, shape<tokens>, replicate, shard<0>, replicate>;
-    tensor<float, row_form> const x(ctx, extents{bind<tokens>(rows)});
+    grid_tensor<float, row_form> const x(ctx, extents{bind<tokens>(rows)});
     CHECK_THROWS_WITH((apply<transpose<cp0, cp1>>(ctx, x, "x")),
                       dtm::testing::contains("shards of mesh axis cp1"));
   }

@@ -94,7 +94,7 @@ struct keeps_the_content {
 
   template <class Layout>
   static void run(grid_context& ctx, std::string const& name) {
-    dtm::tensor<double, Layout> x(ctx, extents_on(ctx));
+    grid_tensor<double, Layout> x(ctx, extents_on(ctx));
     fill(x);
     auto const y = dtm::apply<Collective>(ctx, x, "x");
     static_assert(std::is_same_v<decltype(y), dtm::after_t<Collective, decltype(x)> const>);

@@ -26,14 +26,14 @@ int tried_on(grid_context& ctx) {
 
 TEST_CASE("all_to_all of two axes on every layout") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     CHECK(tried_on<dp, cp0>(ctx) + tried_on<dp, cp1>(ctx) + tried_on<cp0, cp1>(ctx) == 224);
   }
 }
 
 TEST_CASE("all_to_all of three axes") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     CHECK(tried<test<move<dp, 2>, move<cp0, 2>, move<cp1, 2>>,
                 test<move<dp, 1>, move<cp0, 2>, move<cp1, 0>>,
                 test<move<dp, 0>, move<cp0, 0>, move<cp1, 0>>,

@@ -13,7 +13,7 @@ namespace {
 
 using pair_shape = shape<batch, tokens, tokens, c<5>>;
 template <class... P>
-using placed = tensor<float, layout<grid, pair_shape, P...>>;
+using placed = grid_tensor<float, layout<grid, pair_shape, P...>>;
 using rows_and_columns = placed<shard<0>, shard<1>, shard<2>>;
 
 template <class X>
@@ -46,7 +46,7 @@ void entry_is(grid_context& ctx, char const* operation, char const* axes, std::i
 
 std::int64_t over_all_ranks(grid_context& ctx, std::int64_t mine) {
   std::int64_t total = 0;
-  ctx.along_all().all_reduce(&mine, &total, 1, comm::reduction::sum, {"sum"}).wait();
+  everyone(ctx).all_reduce(&mine, &total, 1, comm::reduction::sum, {"sum"}).wait();
   ctx.ledger().clear();
   return total;
 }
@@ -55,7 +55,7 @@ std::int64_t over_all_ranks(grid_context& ctx, std::int64_t mine) {
 
 TEST_CASE("the ledger of reductions and gathers") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     int const rows = sizes[1], columns = sizes[2];
     auto const terms = numbers<placed<shard<0>, partial<sum>, partial<sum>>>(ctx);
     auto const z = numbers<rows_and_columns>(ctx);
@@ -80,7 +80,7 @@ TEST_CASE("the ledger of reductions and gathers") {
 
 TEST_CASE("the ledger of exchanges") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     std::int64_t const rows = sizes[1], columns = sizes[2], ranks = rows * columns;
     auto const z = numbers<rows_and_columns>(ctx);
     std::int64_t const tile = z.size(), all = tile * ctx.where().ranks();
@@ -115,7 +115,7 @@ TEST_CASE("the ledger of exchanges") {
 
 TEST_CASE("the ledger of shifts") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     auto const z = numbers<rows_and_columns>(ctx);
     for (int distance : {0, 1, -1}) {
       bool const stays = distance % sizes[2] == 0;
@@ -128,7 +128,7 @@ TEST_CASE("the ledger of shifts") {
 
 TEST_CASE("several collectives are in flight at once, and wait in any order") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     constexpr content plain;
     auto z = numbers<rows_and_columns>(ctx);
     auto rows = begin<all_gather<cp1>>(ctx, z, "rows");
@@ -147,7 +147,7 @@ TEST_CASE("several collectives are in flight at once, and wait in any order") {
 
 TEST_CASE("operands of one collective are results of another still on its way") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     auto z = numbers<rows_and_columns>(ctx);
     int const columns = sizes[2];
     // a ring: the next tile travels while this one is used
@@ -156,10 +156,7 @@ TEST_CASE("operands of one collective are results of another still on its way") 
       auto next = shift_along<cp1>(ctx, z, 1, "ring");
       auto there = ctx.where();
       there.coordinates[2] = (there.coordinates[2] + step) % columns;
-      auto const part =
-          region_of<rows_and_columns::layout_type>(z.global(), there.sizes, there.coordinates);
-      judge(compare_tile(z.data(), part, there.sizes, there.coordinates, content{}, 0),
-            "step " + std::to_string(step));
+      judge(compare_from(there, z, content{}), "step " + std::to_string(step));
       seen += z.size();
       z = next.wait();
     }
@@ -175,13 +172,13 @@ TEST_CASE(
     for (auto level : {comm::check_level::none, comm::check_level::cheap,
                        comm::check_level::signatures, comm::check_level::data}) {
       comm::world ranks(dtm::testing::world().native(), {20, level});
-      grid_context ctx(ranks, sizes);
+      grid_context ctx = on_mesh(sizes, ranks);
       constexpr content plain;
       auto const z = numbers<rows_and_columns>(ctx);
       rows_and_columns fresh(ctx, z.global());
       if (level >= comm::check_level::signatures) {
         std::int64_t unspecified = 0;
-        for (float value : fresh.to_local()) unspecified += std::isnan(value);
+        for (float value : on_host(fresh)) unspecified += std::isnan(value);
         CHECK(unspecified == fresh.size());
       }
       judge(compare(apply<all_gather<cp1>>(ctx, z, "z"), plain), "rows");

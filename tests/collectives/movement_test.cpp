@@ -18,16 +18,14 @@ struct shift {
   static void run(grid_context& ctx, std::string const& name) {
     content what = content_of<Layout>();
     what.terms |= bit<Axis>;  // replicas differ, so that it is seen whose tile came
-    tensor<double, Layout> x(ctx, extents_on(ctx));
+    grid_tensor<double, Layout> x(ctx, extents_on(ctx));
     fill(x, what);
     for (int distance : {0, 1, -1, 2}) {
       auto const y = shift_along<Axis>(ctx, x, distance, "x").wait();
       auto there = ctx.where();
       int const axis = grid::index<Axis>(), size = there.sizes[axis];
       there.coordinates[axis] = ((there.coordinates[axis] + distance) % size + size) % size;
-      judge(compare_tile(y.data(), region_of<Layout>(y.global(), there.sizes, there.coordinates),
-                         there.sizes, there.coordinates, what, 0),
-            name + ": distance " + std::to_string(distance));
+      judge(compare_from(there, y, what), name + ": distance " + std::to_string(distance));
     }
     judge(compare(x, what), name + ": operand");
   }
@@ -43,13 +41,12 @@ struct from_the_first {
   static void run(grid_context& ctx, std::string const& name) {
     content what = content_of<Layout>();
     what.terms |= bit<Axis>;
-    tensor<double, Layout> x(ctx, extents_on(ctx));
+    grid_tensor<double, Layout> x(ctx, extents_on(ctx));
     fill(x, what);
     auto const y = apply<broadcast<Axis>>(ctx, x, "x");
     auto first = ctx.where();
     first.coordinates[grid::index<Axis>()] = 0;
-    judge(compare_tile(y.data(), region_of(y), first.sizes, first.coordinates, what, 0),
-          name + ": result");
+    judge(compare_from(first, y, what), name + ": result");
     judge(compare(x, what), name + ": operand");
   }
 };
@@ -58,14 +55,14 @@ struct from_the_first {
 
 TEST_CASE("shift_along on every layout") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     CHECK(tried<shift<dp>, shift<cp0>, shift<cp1>>(ctx, even_channels{}) == 375);
   }
 }
 
 TEST_CASE("broadcast on every layout") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     CHECK(tried<from_the_first<dp>, from_the_first<cp0>, from_the_first<cp1>>(
               ctx, even_channels{}) == 75);
   }

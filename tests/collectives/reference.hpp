@@ -2,7 +2,8 @@
 // A global tensor that is known everywhere: every element is a whole number computed from its
 // global index, and, where the tensor is a pending reduction, from the coordinates that say whose
 // term it is. So each rank fills its tile without a message, and after a collective says of each of
-// its elements what it must be, bit for bit.
+// its elements what it must be, bit for bit. Tiles lie in the memory of the backend; what is said of
+// them is said on the host.
 //
 // Nothing here is a template on a layout: the tests instantiate thousands of those.
 
@@ -13,15 +14,18 @@
 #include <type_traits>
 #include <vector>
 
-#include "dtm/host.hpp"
+#include "dtm/core/host_copy.hpp"
+#include "support/backend.hpp"
 #include "support/catch.hpp"
 #include "support/meshes.hpp"
 #include "support/runner.hpp"
 
 namespace reference {
 
-using grid = dtm::mesh<dtm::dp, dtm::cp0, dtm::cp1>;
-using grid_context = dtm::context<dtm::host, grid>;
+using dtm::testing::grid;
+using grid_context = dtm::testing::test_context;
+template <class T, class Layout>
+using grid_tensor = dtm::tensor<T, Layout, dtm::testing::device>;
 constexpr int axes = grid::rank;
 constexpr int max_rank = 4;
 
@@ -29,6 +33,16 @@ template <class Axis>
 constexpr unsigned bit = 1u << grid::index<Axis>();
 
 using dtm::testing::meshes;
+
+inline grid_context on_mesh(std::vector<int> const& sizes,
+                            dtm::comm::world& ranks = dtm::testing::world()) {
+  return grid_context(ranks, sizes, 0, dtm::testing::test_options());
+}
+
+/// All ranks, with operands on the host.
+inline dtm::comm::group& everyone(grid_context& ctx) {
+  return ctx.groups().along((1u << axes) - 1u);
+}
 
 /// Whole numbers that look like noise, one for each index and term.
 inline std::uint64_t noise(std::int64_t const* index, int rank, int const* term) {
@@ -191,14 +205,25 @@ constexpr content content_of() {
 
 template <class X>
 void fill(X& x, content const& what = content_of<typename X::layout_type>()) {
-  fill_tile(x.data(), region_of(x), x.where().sizes, x.where().coordinates, what);
+  std::vector<typename X::element_type> values(static_cast<std::size_t>(x.size()));
+  fill_tile(values.data(), region_of(x), x.where().sizes, x.where().coordinates, what);
+  x.copy_from_host(values.data());
 }
 
 /// Empty, or what is wrong with x.
 template <class X>
 std::string compare(X const& x, content const& what, unsigned reduced = 0) {
-  return compare_tile(x.data(), region_of(x), x.where().sizes, x.where().coordinates, what,
-                      reduced);
+  return compare_tile(dtm::on_host(x).data(), region_of(x), x.where().sizes, x.where().coordinates,
+                      what, reduced);
+}
+
+/// The same, where x came from the rank at other coordinates.
+template <class X, class Where>
+std::string compare_from(Where const& there, X const& x, content const& what) {
+  using layout_type = typename X::layout_type;
+  return compare_tile(dtm::on_host(x).data(),
+                      region_of<layout_type>(x.global(), there.sizes, there.coordinates),
+                      there.sizes, there.coordinates, what, 0);
 }
 
 /// One assertion for a whole tile.

@@ -30,7 +30,7 @@ struct test {
 
   template <class Layout, class Pending, class Sharded>
   static void sums_are_kept(grid_context& ctx, std::string const& name) {
-    tensor<double, Layout> x(ctx, extents_on(ctx));
+    grid_tensor<double, Layout> x(ctx, extents_on(ctx));
     fill(x);
     auto const y = apply<transpose<A, B>>(ctx, x, "x");
     judge(compare(apply<all_reduce<Sharded>>(ctx, y, "y"), content_of<Layout>(), bit<Pending>),
@@ -43,14 +43,14 @@ struct test {
 
 TEST_CASE("transpose on every layout") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     CHECK(tried<test<dp, cp0>, test<dp, cp1>, test<cp0, cp1>>(ctx, even_channels{}) == 198);
   }
 }
 
 TEST_CASE("the order in which transpose names its axes does not matter") {
   for (auto const& sizes : meshes()) {
-    grid_context ctx(dtm::testing::world(), sizes);
+    grid_context ctx = on_mesh(sizes);
     CHECK(tried<test<cp1, cp0>>(ctx, even_channels{}) == 66);
   }
 }

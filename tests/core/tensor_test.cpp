@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/place.hpp"
+#include "dtm/core/host_copy.hpp"
 #include "support/catch.hpp"
 
 using namespace dtm;
@@ -19,6 +20,12 @@ using here = testing::place<grid>;
 using z_type = tensor<float, pair>;
 
 constexpr auto bound = extents{bind<batch>(2), bind<tokens>(6)};
+
+struct counted {
+  static inline int alive = 0;
+  counted() { ++alive; }
+  ~counted() { --alive; }
+};
 
 }  // namespace
 
@@ -175,4 +182,14 @@ TEST_CASE("planes are padded to the mesh, channels are not") {
   CHECK(dealt.global_extent(1) == 12);
   CHECK(dealt.size() == 5 * 2);
   CHECK(dealt.tile().begin[1] == 10);  // all padding: beyond the eight channels
+}
+
+TEST_CASE("a copy for the host that fails leaves nothing behind") {
+  memory storage;
+  storage.copy = [](void*, void*, void const*, std::size_t, copy_direction) {
+    throw device_error("no device");
+  };
+  counted const elements[3];
+  CHECK_THROWS_AS((host_copy<counted, cuda>(storage, elements, 3)), device_error);
+  CHECK(counted::alive == 3);
 }

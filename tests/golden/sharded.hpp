@@ -11,7 +11,7 @@
 #include "dtm/testing/full_tensor.hpp"
 #include "dtm/testing/subject.hpp"
 #include "golden.hpp"
-#include "modules/backend.hpp"
+#include "support/backend.hpp"
 
 namespace dtm::golden {
 

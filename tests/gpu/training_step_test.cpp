@@ -3,7 +3,7 @@
 // a step asks of the driver.
 
 #include "gpu/trainer.hpp"
-#include "modules/backend.hpp"
+#include "support/backend.hpp"
 #include "support/catch.hpp"
 #include "support/runner.hpp"
 

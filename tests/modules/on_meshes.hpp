@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "dtm/testing/parity.hpp"
-#include "modules/backend.hpp"
+#include "support/backend.hpp"
 #include "support/catch.hpp"
 #include "support/meshes.hpp"
 #include "support/runner.hpp"

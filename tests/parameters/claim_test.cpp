@@ -21,6 +21,13 @@ bool throws(F f) {
   return false;
 }
 
+/// from_local of numbers in the memory of the device.
+auto claimed(small::small_context& ctx, std::vector<float> const& block, std::int64_t count) {
+  scratch<float> local(ctx.memory(), std::int64_t(block.size()));
+  ctx.memory().copy_from_host(local.data(), block.data(), block.size() * sizeof(float));
+  return from_local<replicated>(ctx, local.data(), count, {{1, 12}});
+}
+
 comm::world checking_world() {
   comm::options settings = testing::world().settings();
   settings.level = comm::check_level::data;
@@ -31,22 +38,18 @@ comm::world checking_world() {
 
 TEST_CASE("from_local: one rank's block of the wrong size is everyone's error") {
   comm::world world = checking_world();
-  context<host, small::grid> ctx(world, {1, 1, testing::ranks()});
+  auto ctx = small::on_mesh(world);
   std::vector<float> const block(12, 1.f);
   bool const last = testing::rank() == testing::ranks() - 1;
-  CHECK(throws<layout_error>([&] {
-    from_local<replicated>(ctx, block.data(), last ? 11 : 12, {{1, 12}});
-  }));
+  CHECK(throws<layout_error>([&] { claimed(ctx, block, last ? 11 : 12); }));
 }
 
 TEST_CASE("from_local at level 3: what is claimed to be replicated has equal bits") {
   comm::world world = checking_world();
-  context<host, small::grid> ctx(world, {1, 1, testing::ranks()});
+  auto ctx = small::on_mesh(world);
   std::vector<float> block(12, 1.f);
-  CHECK(from_local<replicated>(ctx, block.data(), 12, {{1, 12}}).size() == 12);
+  CHECK(claimed(ctx, block, 12).size() == 12);
   if (testing::rank() == testing::ranks() - 1) block[5] = std::nextafter(1.f, 2.f);
   bool const alone = testing::ranks() == 1;
-  CHECK(throws<replication_error>([&] {
-          from_local<replicated>(ctx, block.data(), 12, {{1, 12}});
-        }) == !alone);
+  CHECK(throws<replication_error>([&] { claimed(ctx, block, 12); }) == !alone);
 }

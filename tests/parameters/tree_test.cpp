@@ -16,7 +16,7 @@ using namespace dtm;
 }  // namespace
 
 TEST_CASE("parameters have the serial names, in the serial order, with the serial shapes") {
-  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
+  auto ctx = small::on_mesh();
   small::model<float> model(ctx, 2);
   auto serial_model = small::serial_model(2);
   auto const serial_parameters = serial::named_parameters(serial_model);
@@ -29,7 +29,7 @@ TEST_CASE("parameters have the serial names, in the serial order, with the seria
 }
 
 TEST_CASE("synchronise sums every gradient over all ranks, whatever the bucket") {
-  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
+  auto ctx = small::on_mesh();
   small::model<float> model(ctx, 1);
   // integers, so that any order of summation gives the same bits
   auto const term = [](std::string const& name, std::int64_t i, int rank) {
@@ -37,19 +37,21 @@ TEST_CASE("synchronise sums every gradient over all ranks, whatever the bucket")
   };
   for (std::int64_t const bucket : {std::int64_t(1) << 20, std::int64_t(100), std::int64_t(7)}) {
     auto pending = zero_gradients(ctx, model);
-    for (auto const& view : named_parameters(pending))
-      for (std::int64_t i = 0; i < view.count; ++i)
-        view.data[i] = term(view.name, i, testing::rank());
+    small::fill_with(pending, [&](std::string const& name, std::int64_t i) {
+      return term(name, i, testing::rank());
+    });
     ctx.ledger().clear();
     auto const complete = synchronise(ctx, std::move(pending), bucket);
     std::int64_t elements = 0;
     for (auto const& view : named_parameters(complete)) {
       elements += view.count;
+      auto const values = view.values();
       for (std::int64_t i = 0; i < view.count; ++i) {
         float expected = 0;
         for (int rank = 0; rank < testing::ranks(); ++rank) expected += term(view.name, i, rank);
-        if (view.data[i] != expected)
-          FAIL(view.name << "[" << i << "] is " << view.data[i] << ", not " << expected);
+        float const found = values[std::size_t(i)];
+        if (found != expected)
+          FAIL(view.name << "[" << i << "] is " << found << ", not " << expected);
       }
     }
     CHECK(std::int64_t(ctx.ledger().entries.size()) == (elements + bucket - 1) / bucket);
@@ -57,7 +59,7 @@ TEST_CASE("synchronise sums every gradient over all ranks, whatever the bucket")
 }
 
 TEST_CASE("Adam with groups and clipping takes the serial steps") {
-  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
+  auto ctx = small::on_mesh();
   small::model<double> model(ctx, 1);
   small::fill(model);
   auto serial_model = small::serial_model(1);
@@ -95,22 +97,23 @@ TEST_CASE("Adam with groups and clipping takes the serial steps") {
   double largest = 0;
   auto const expected = serial::named_parameters(serial_model);
   auto const found = named_parameters(model);
-  for (std::size_t p = 0; p < found.size(); ++p)
-    for (std::int64_t i = 0; i < found[p].count; ++i)
-      largest = std::max(largest,
-                         std::abs(found[p].data[i] - expected[p].values->values[std::size_t(i)]));
+  for (std::size_t p = 0; p < found.size(); ++p) {
+    auto const values = found[p].values();
+    for (std::size_t i = 0; i < values.size(); ++i)
+      largest = std::max(largest, std::abs(values[i] - expected[p].values->values[i]));
+  }
   INFO("largest difference " << largest << ", tolerance 1e-13");
   CHECK(largest <= 1e-13);
 }
 
 TEST_CASE("16-bit parameters follow a master copy: steps below their resolution add up") {
-  context<host, small::grid> ctx(testing::world(), small::mesh_sizes(testing::ranks()));
+  auto ctx = small::on_mesh();
   small::model<bf16> model(ctx, 1);
-  for (auto const& view : named_parameters(model)) std::fill_n(view.data, view.count, bf16(1.0f));
+  small::fill_with(model, [](auto const&, std::int64_t) { return bf16(1.0f); });
   adam optimiser(ctx, model, adam_options{1e-3});  // a bf16 near 1 moves by 1/256 at least
   auto gradients = make_like<complete_gradients_of_t<small::model<bf16>>>(ctx, model);
-  for (auto const& view : named_parameters(gradients)) std::fill_n(view.data, view.count, 1.0f);
+  small::fill_with(gradients, [](auto const&, std::int64_t) { return 1.0f; });
   for (int step = 0; step < 100; ++step) optimiser.step(ctx, model, gradients);
   for (auto const& view : named_parameters(model))
-    CHECK(float(view.data[0]) == testing::Approx(0.9).epsilon(0.004));
+    CHECK(float(view.values()[0]) == testing::Approx(0.9).epsilon(0.004));
 }

@@ -91,7 +91,9 @@ class [[nodiscard]] in_flight {
 
   Result wait() {
     messages_.wait();
+    sent_ = {};
     finish_(ctx_, result_, static_cast<element_type const*>(received_.data()));
+    received_ = {};
     return std::move(result_);
   }
 

@@ -16,13 +16,12 @@ namespace dtm {
 template <class T, class Device>
 class host_copy {
  public:
-  host_copy(memory& storage, T const* data, std::int64_t count) : count_(count) {
+  host_copy(memory& storage, T const* data, std::int64_t count) : host_copy(count) {
     if constexpr (std::is_same_v<Device, host>) {
       data_ = data;
     } else {
-      copy_ = new T[std::size_t(count)];
+      data_ = copy_ = new T[std::size_t(count)];  // freed if the copy throws
       storage.copy_to_host(copy_, data, std::size_t(count) * sizeof(T));
-      data_ = copy_;
     }
   }
   host_copy(host_copy const&) = delete;
@@ -37,7 +36,9 @@ class host_copy {
   T const& operator[](std::int64_t i) const { return data_[i]; }
 
  private:
-  std::int64_t count_ = 0;
+  explicit host_copy(std::int64_t count) : count_(count) {}
+
+  std::int64_t count_;
   T const* data_ = nullptr;
   T* copy_ = nullptr;
 };

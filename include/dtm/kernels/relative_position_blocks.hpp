@@ -35,7 +35,7 @@ struct device_form<any_positive> {
 /// over the pairs that select the column, in their order. A warp does 32 channels, a lane each, and
 /// keeps the sums of `window` columns in shared memory; a wider weight takes another pass over the
 /// pairs. Reads 1 (and 16 bytes a pair from cache); 4 flops; memory, at a quarter of its speed:
-/// twelve warps fit a multiprocessor.
+/// with their sums five warps fit a multiprocessor.
 template <class T>
 struct selected_column_sums {
   static constexpr int threads = warp_size;

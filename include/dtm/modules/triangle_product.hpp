@@ -102,8 +102,7 @@ struct triangle_product<Direction, Space, C, channel_all_to_all> {
     auto const db = right_adjoint(ctx, d_planes, a);
     auto db_sent = begin<back>(ctx, db, "db");
     a.release();
-    auto da_tile = da_sent.wait();
-    return {std::move(da_tile), db_sent.wait()};
+    return {da_sent.wait(), db_sent.wait()};  // in this order
   }
 
  private:
@@ -169,11 +168,7 @@ struct triangle_product<Direction, Space, C, cannon> {
   template <class Context>
   static result forward(Context& ctx, tile a, tile b) {
     require_square(ctx);
-    tile o(ctx, a.global());
-    if constexpr (is_outgoing)
-      multiply<false, true>(ctx, a.clone(), apply<across>(ctx, b, "b"), o, "a", "b");
-    else
-      multiply<true, false>(ctx, apply<across>(ctx, a, "a"), b.clone(), o, "a", "b");
+    auto o = multiply(ctx, a, b);
     return {std::move(o), std::move(a), std::move(b)};
   }
 
@@ -185,15 +180,12 @@ struct triangle_product<Direction, Space, C, cannon> {
   template <class Context>
   static cotangents backward(Context& ctx, tile d_o, operand a, operand b) {
     auto d_across = apply<across>(ctx, d_o, "d_o");
-    cotangents result{tile(ctx, a.global()), tile(ctx, a.global())};
-    if constexpr (is_outgoing) {
-      multiply<false, false>(ctx, std::move(d_o), std::move(b), result.da, "da", "da");
-      multiply<true, false>(ctx, std::move(d_across), std::move(a), result.db, "db", "db");
-    } else {
-      multiply<false, true>(ctx, std::move(b), std::move(d_across), result.da, "da", "da");
-      multiply<false, false>(ctx, std::move(a), std::move(d_o), result.db, "db", "db");
-    }
-    return result;
+    if constexpr (is_outgoing)
+      return {ring<false, false>(ctx, std::move(d_o), std::move(b), "da", "da"),
+              ring<true, false>(ctx, std::move(d_across), std::move(a), "db", "db")};
+    else
+      return {ring<false, true>(ctx, std::move(b), std::move(d_across), "da", "da"),
+              ring<false, false>(ctx, std::move(a), std::move(d_o), "db", "db")};
   }
 
  private:
@@ -208,9 +200,17 @@ struct triangle_product<Direction, Space, C, cannon> {
           "; use the channel_all_to_all schedule, which runs on any mesh");
   }
 
+  template <class Context>
+  static tile multiply(Context& ctx, tile const& a, tile const& b) {
+    if constexpr (is_outgoing)
+      return ring<false, true>(ctx, a.clone(), apply<across>(ctx, b, "b"), "a", "b");
+    else
+      return ring<true, false>(ctx, apply<across>(ctx, a, "a"), b.clone(), "a", "b");
+  }
+
   template <bool LeftTransposed, bool RightTransposed, class Context, class Left, class Right>
-  static void multiply(Context& ctx, Left left, Right right, operand& product,
-                       char const* left_name, char const* right_name) {
+  static tile ring(Context& ctx, Left left, Right right, char const* left_name,
+                   char const* right_name) {
     int const steps = ctx.template size<rows>();
     {
       auto skew_left = shift_along<columns>(ctx, left, ctx.template coordinate<rows>(), left_name);
@@ -230,8 +230,8 @@ struct triangle_product<Direction, Space, C, cannon> {
     shape.m = l.extent[LeftTransposed ? 3 : 2];
     shape.k = l.extent[LeftTransposed ? 2 : 3];
     shape.n = r.extent[RightTransposed ? 2 : 3];
-    scratch<A> total(ctx.memory(), product.size());
-    local::for_each(ctx, product.size(), kernels::set_zero<A>{total.data()});
+    scratch<A> total(ctx.memory(), shape.batch * shape.m * shape.n);
+    local::for_each(ctx, total.size(), kernels::set_zero<A>{total.data()});
     shape.accumulate = true;
     for (int step = 0; step < steps; ++step) {
       if (step + 1 == steps) {
@@ -246,7 +246,9 @@ struct triangle_product<Direction, Space, C, cannon> {
       left = std::move(arrived_left);
       right = std::move(arrived_right);
     }
+    tile product(ctx, left.global());
     local::for_each(ctx, product.size(), kernels::convert<A, T>{total.data(), product.data()});
+    return product;
   }
 };
 

@@ -21,7 +21,7 @@ namespace detail {
 
 // Channel-first pair tile [b, C, i, j] with i over rows and j over columns.
 template <class Space, std::int64_t C>
-using channel_tile = typename channels_first_of<pair_tensor<Space, c<C>>, C>::type;
+using channel_tile = channels_first_t<pair_tensor<Space, c<C>>>;
 
 }  // namespace detail
 
@@ -120,9 +120,8 @@ struct triangle_rows {
   template <class Context, class Module>
   static output_result output(Context& ctx, X const& x, statistics const& made, tile const& planes,
                               Module const& m) {
-    X o(ctx, x.global());
     if constexpr (is_fused) {
-      output_result result{X(ctx, x.global()), std::move(o), detail::statistics_for(ctx, x)};
+      output_result result{X(ctx, x.global()), X(ctx, x.global()), detail::statistics_for(ctx, x)};
       local::run_fused(ctx, local::gated_output<T>{
                                 detail::normalised(x, m.norm_in, made), planes.data(),
                                 detail::norm_weights_of(m.norm_out),
@@ -130,7 +129,7 @@ struct triangle_rows {
                                 m.g_out.weight.data(), A(1e-5), result.o.data(), result.y.data()});
       return result;
     } else {
-      channels_last_into<0, C>(ctx, planes, o);
+      auto o = channels_last(ctx, planes);
       auto [w, out_made] = layer_norm_forward(ctx, o, m.norm_out.weight, m.norm_out.bias);
       auto y = linear(ctx, w, m.p_out.weight);
       w.release();
@@ -191,7 +190,7 @@ struct triangle_rows {
       auto const dw = linear_backward_input(ctx, y0, m.p_out.weight);
       auto const d_o = layer_norm_backward(ctx, dw, o, out_made, m.norm_out.weight,
                                            gradients.norm_out.weight, gradients.norm_out.bias);
-      return {channels_first<0, C>(ctx, d_o), std::move(du)};
+      return {channels_first(ctx, d_o), std::move(du)};
     }
   }
 

@@ -1,7 +1,6 @@
 #pragma once
 // Between channels-last tiles [batch, i, j, C] and channel-first ones [batch, C, i, j]: what a
-// product a channel reads. `First` picks a range of the last dimension, so that one half of a
-// doubled projection moves alone. Local.
+// product a channel reads. Local.
 
 #include "dtm/kernels/channels.hpp"
 #include "dtm/ops/elementwise.hpp"
@@ -10,44 +9,41 @@ namespace dtm {
 
 namespace detail {
 
-template <class X, std::int64_t Channels>
-struct channels_first_of {
+template <class X, int... Order>
+struct permuted_channels {
   static_assert(X::rank == 4, "dtm channels_first: the operand is [batch, i, j, channels]");
-  using permuted = permuted_layout_t<typename X::layout_type, 0, 3, 1, 2>;
-  using type =
-      with_layout_t<X, typename permuted::template with_shape<
-                           replace_dimension_t<typename permuted::shape_type, 1, c<Channels>>>>;
+  using type = with_layout_t<X, permuted_layout_t<typename X::layout_type, Order...>>;
 };
 
 }  // namespace detail
 
-/// Channels [First, First + Channels) of x, channel first.
-template <std::int64_t First, std::int64_t Channels, class Context, any_tensor X>
-typename detail::channels_first_of<X, Channels>::type channels_first(Context& ctx, X const& x) {
-  using result_type = typename detail::channels_first_of<X, Channels>::type;
-  constexpr std::int64_t all = dimension_t<typename X::shape_type, 3>::static_extent;
-  static_assert(First >= 0 && First + Channels <= all,
-                "dtm channels_first: the range lies outside the channels");
-  result_type y(ctx, global_extents<4>{
-                         {x.global_extent(0), Channels, x.global_extent(1), x.global_extent(2)}});
+template <class X>
+using channels_first_t = typename detail::permuted_channels<X, 0, 3, 1, 2>::type;
+template <class Y>
+using channels_last_t = typename detail::permuted_channels<Y, 0, 2, 3, 1>::type;
+
+template <class Context, any_tensor X>
+channels_first_t<X> channels_first(Context& ctx, X const& x) {
+  channels_first_t<X> y(ctx, global_extents<4>{{x.global_extent(0), x.global_extent(3),
+                                                x.global_extent(1), x.global_extent(2)}});
   auto const tile = x.to_local();
+  std::int64_t const channels = tile.extent[3];
   local::for_each(ctx, y.size(),
                   kernels::channels_to_front<typename X::element_type>{
-                      x.data(), tile.extent[1] * tile.extent[2], all, First, Channels, y.data()});
+                      x.data(), tile.extent[1] * tile.extent[2], channels, 0, channels, y.data()});
   return y;
 }
 
-/// Writes a channel-first tile into channels [First, First + Channels) of x.
-template <std::int64_t First, std::int64_t Channels, class Context, any_tensor Y, any_tensor X>
-void channels_last_into(Context& ctx, Y const& y, X& x) {
-  require_same<operation::permute, typename detail::channels_first_of<X, Channels>::type, Y>();
-  constexpr std::int64_t all = dimension_t<typename X::shape_type, 3>::static_extent;
-  static_assert(First >= 0 && First + Channels <= all,
-                "dtm channels_last: the range lies outside the channels");
+template <class Context, any_tensor Y>
+channels_last_t<Y> channels_last(Context& ctx, Y const& y) {
+  channels_last_t<Y> x(ctx, global_extents<4>{{y.global_extent(0), y.global_extent(2),
+                                               y.global_extent(3), y.global_extent(1)}});
   auto const tile = x.to_local();
+  std::int64_t const channels = tile.extent[3];
   local::for_each(ctx, y.size(),
-                  kernels::channels_to_back<typename X::element_type>{
-                      y.data(), tile.extent[1] * tile.extent[2], all, First, Channels, x.data()});
+                  kernels::channels_to_back<typename Y::element_type>{
+                      y.data(), tile.extent[1] * tile.extent[2], channels, 0, channels, x.data()});
+  return x;
 }
 
 }  // namespace dtm

@@ -26,8 +26,8 @@ inline void check_index(scheduler& run, shadowed_array& array, std::int64_t i) {
   run.abandon();
 }
 
-inline void check_conflict(scheduler& run, shadowed_array& array, int i, conflict const& found) {
-  if (found.kind == conflict_kind::none) return;
+inline std::string conflict_text(scheduler const& run, shadowed_array const& array, int i,
+                                 conflict const& found) {
   std::string const element = "element " + std::to_string(i) + " of shared array " + array.tag();
   std::string const threads =
       "threads " + std::to_string(found.other) + " and " + std::to_string(run.thread());
@@ -37,23 +37,25 @@ inline void check_conflict(scheduler& run, shadowed_array& array, int i, conflic
                                  : "; sync() belongs between";
   switch (found.kind) {
     case conflict_kind::both_write:
-      run.record("write/write race on " + element + ": " + threads + interval + remedy);
-      break;
+      return "write/write race on " + element + ": " + threads + interval + remedy;
     case conflict_kind::write_after_read:
-      run.record("read/write race on " + element + ": " + threads + " (it reads, this one writes)" +
-                 interval + remedy);
-      break;
+      return "read/write race on " + element + ": " + threads + " (it reads, this one writes)" +
+             interval + remedy;
     case conflict_kind::read_after_write:
-      run.record("read/write race on " + element + ": " + threads + " (it writes, this one reads)" +
-                 interval + remedy);
-      break;
+      return "read/write race on " + element + ": " + threads + " (it writes, this one reads)" +
+             interval + remedy;
     case conflict_kind::unwritten:
-      run.record("reads " + element + ", which no thread of the block has written" + interval);
-      break;
+      return "reads " + element + ", which no thread of the block has written" + interval;
     default:
-      run.record("touches " + element + interval + " while an asynchronous copy of thread " +
-                 std::to_string(found.other) + " may still fill it; wait() and sync() come first");
+      return "touches " + element + interval + " while an asynchronous copy of thread " +
+             std::to_string(found.other) + " may still fill it; wait() and sync() come first";
   }
+}
+
+inline void check_conflict(scheduler& run, shadowed_array const& array, int i,
+                           conflict const& found) {
+  if (found.kind == conflict_kind::none) return;
+  run.record(conflict_text(run, array, i, found));
   run.abandon();
 }
 

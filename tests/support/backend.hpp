@@ -1,6 +1,6 @@
 #pragma once
-// The backend a test of modules runs on. Its sources are compiled once for each: host unless
-// DTM_TEST_BACKEND says emulated or cuda. Cuda means stand-ins for its libraries and kernels on the
+// The backend a test runs on. Its sources are compiled once for each (dtm_add_backend_test): host
+// unless DTM_TEST_BACKEND says emulated or cuda. Cuda means stand-ins for its libraries and kernels on the
 // emulator, unless DTM_TEST_ON_GPU is defined; there DTM_TEST_TRANSPORT=staged_mpi in the
 // environment lets ranks share a GPU. On the host DTM_TEST_INSTRUCTIONS=portable or avx2 takes
 // narrower vectors than the processor has.
