@@ -48,5 +48,5 @@ configure() {
 }
 
 build_packages=(g++ cmake ninja-build mpich libmpich-dev libeigen3-dev libboost-dev)
-test_packages=("${build_packages[@]}" catch2 clang)
+test_packages=("${build_packages[@]}" catch2 clang valgrind)
 example_packages=("${build_packages[@]}" gemmi-dev tao-pegtl-dev libcli11-dev libstb-dev)
