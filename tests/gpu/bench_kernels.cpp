@@ -34,18 +34,13 @@ class kernel_table {
     each("gate", n_, of(3 * n_), kernels::gate<T>{x.data(), g.data(), y.data()});
     each("gate backward", n_, of(5 * n_),
          kernels::gate_backward<T>{dy.data(), x.data(), g.data(), y.data(), z.data()});
-    each("masked gate", n_, of(3 * n_ + pairs_),
-         kernels::masked_gate<T>{x.data(), g.data(), mask.data(), channels, y.data()});
-    each("masked gate backward", n_, of(5 * n_ + pairs_),
-         kernels::masked_gate_backward<T>{dy.data(), x.data(), g.data(), mask.data(), channels,
-                                          y.data(), z.data()});
     each("swiglu", n_, of(3 * n_), kernels::swiglu<T>{x.data(), g.data(), y.data()});
     each("swiglu backward", n_, of(5 * n_),
          kernels::swiglu_backward<T>{dy.data(), x.data(), g.data(), y.data(), z.data()});
     each("channels to planes", n_, of(2 * n_),
-         kernels::channels_to_front<T>{x.data(), pairs_, channels, 0, channels, y.data()});
+         kernels::transpose_matrices<T>{x.data(), pairs_, channels, y.data()});
     each("channels from planes", n_, of(2 * n_),
-         kernels::channels_to_back<T>{x.data(), pairs_, channels, 0, channels, y.data()});
+         kernels::transpose_matrices<T>{x.data(), channels, pairs_, y.data()});
     each("masked gate to planes", n_, of(3 * n_ + pairs_),
          kernels::masked_gate_to_planes<T>{x.data(), g.data(), mask.data(), pairs_, channels / 2,
                                            y.data(), y.data() + n_ / 2});

@@ -14,11 +14,11 @@ template <class T>
 void compare_pointwise(std::int64_t rows, std::int64_t channels, std::int64_t skew) {
   std::int64_t const n = rows * channels;
   auto const x = numbers<T>(n, 1, 4), g = numbers<T>(n, 2, 4), dy = numbers<T>(n, 3),
-             mask = numbers<T>(rows, 4), bias = numbers<T>(channels, 5);
+             bias = numbers<T>(channels, 5);
   auto const run = [&]<class Element>(auto& ctx, type_is<Element>) {
     using A = accumulate_t<Element>;
     std::vector<double> results;
-    array<Element> in(ctx, x, skew), by(ctx, g, skew), upstream(ctx, dy, skew), weight(ctx, mask),
+    array<Element> in(ctx, x, skew), by(ctx, g, skew), upstream(ctx, dy, skew),
         shift(ctx, bias, skew);
     array<A> factor(ctx, std::vector<double>{0.375});
     array<Element> first(ctx, n, skew), second(ctx, n, skew);
@@ -28,13 +28,6 @@ void compare_pointwise(std::int64_t rows, std::int64_t channels, std::int64_t sk
     keep(first);
     each(kernels::gate_backward<Element>{upstream.data(), in.data(), by.data(), first.data(),
                                          second.data()});
-    keep(first, second);
-    each(
-        kernels::masked_gate<Element>{in.data(), by.data(), weight.data(), channels, first.data()});
-    keep(first);
-    each(kernels::masked_gate_backward<Element>{upstream.data(), in.data(), by.data(),
-                                                weight.data(), channels, first.data(),
-                                                second.data()});
     keep(first, second);
     each(kernels::swiglu<Element>{in.data(), by.data(), first.data()});
     keep(first);
@@ -58,8 +51,6 @@ void compare_pointwise(std::int64_t rows, std::int64_t channels, std::int64_t sk
   compare<T>(size_text("elementwise", {rows, channels, skew}),
              {{"gate", n, of_sigmoid + 1, 4},
               {"gate'", 2 * n, 2 * of_sigmoid + 4, 4},
-              {"masked", n, of_sigmoid + 2, 4},
-              {"masked'", 2 * n, 2 * of_sigmoid + 5, 4},
               {"swiglu", n, of_sigmoid + 2, 16},
               {"swiglu'", 2 * n, 2 * of_sigmoid + storing + 4, 16},
               {"sum", n, 2, 5, 2},

@@ -75,6 +75,26 @@ struct refusal {
       refuse(std::string(what) + " " + std::to_string(rank) + " is not a rank of this group of " +
              std::to_string(size));
   }
+  /// Of an all_to_all on `rank`.
+  void require_counts(int rank, std::span<std::int64_t const> send_counts,
+                      std::span<std::int64_t const> receive_counts) const {
+    std::size_t const ranks = std::size_t(size), me = std::size_t(rank);
+    if (send_counts.size() != ranks || receive_counts.size() != ranks)
+      refuse("as many counts as ranks are needed: " + std::to_string(ranks) + ", but " +
+             std::to_string(send_counts.size()) + " to send and " +
+             std::to_string(receive_counts.size()) + " to receive");
+    if (send_counts[me] != receive_counts[me])
+      refuse("sends " + std::to_string(send_counts[me]) + " elements to itself but receives " +
+             std::to_string(receive_counts[me]));
+  }
+  /// Of a shift on `rank`.
+  void require_partners(int rank, int to, int from) const {
+    require_rank("destination", to);
+    require_rank("source", from);
+    if ((to == rank) != (from == rank))
+      refuse("a rank that sends to itself receives from itself; to " + std::to_string(to) +
+             ", from " + std::to_string(from));
+  }
   /// NCCL reads `in` while it writes `out`.
   void require_apart(void const* in, std::size_t in_bytes, void const* out,
                      std::size_t out_bytes) const {

@@ -252,11 +252,7 @@ inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datat
 
 inline pending group::begin_shift(void const* in, void* out, std::int64_t count, mpi::datatype type,
                                   int to, int from, call who) {
-  in_the_name_of(who).require_rank("destination", to);
-  in_the_name_of(who).require_rank("source", from);
-  if ((to == rank()) != (from == rank()))
-    in_the_name_of(who).refuse("a rank that sends to itself receives from itself; to " +
-                               std::to_string(to) + ", from " + std::to_string(from));
+  in_the_name_of(who).require_partners(rank(), to, from);
   in_the_name_of(who).require_count(count);
   auto op = open(who, type, count);
   auto const size_in_bytes = bytes(count, type);
@@ -278,15 +274,8 @@ inline pending group::begin_shift(void const* in, void* out, std::int64_t count,
 inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t const> send_counts,
                                        void* out, std::span<std::int64_t const> receive_counts,
                                        mpi::datatype type, call who) {
-  std::size_t const ranks = std::size_t(size()), me = std::size_t(rank());
-  if (send_counts.size() != ranks || receive_counts.size() != ranks)
-    in_the_name_of(who).refuse("as many counts as ranks are needed: " + std::to_string(ranks) +
-                               ", but " + std::to_string(send_counts.size()) + " to send and " +
-                               std::to_string(receive_counts.size()) + " to receive");
-  if (send_counts[me] != receive_counts[me])
-    in_the_name_of(who).refuse("sends " + std::to_string(send_counts[me]) +
-                               " elements to itself but receives " +
-                               std::to_string(receive_counts[me]));
+  in_the_name_of(who).require_counts(rank(), send_counts, receive_counts);
+  std::size_t const me = std::size_t(rank());
   auto const send_offsets = mpi::packed_offsets(send_counts);
   auto const receive_offsets = mpi::packed_offsets(receive_counts);
   auto op = open(who, type, -1);
@@ -296,7 +285,7 @@ inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t co
   auto const own = bytes(send_counts[me], type);
   auto const* const own_in = static_cast<std::byte const*>(in) + bytes(send_offsets[me], type);
   std::size_t const own_at = bytes(receive_offsets[me], type);
-  if (ranks == 1) return local(*op, out, in, own);
+  if (size() == 1) return local(*op, out, in, own);
 
   // what stays at home is copied here; MPI moves the rest
   auto const sent_bytes = bytes(send_offsets.back(), type),

@@ -229,11 +229,7 @@ inline nccl_pending nccl_group::begin_broadcast(void* data, std::int64_t count, 
 inline nccl_pending nccl_group::begin_shift(void const* in, void* out, std::int64_t count,
                                             datatype type, int to, int from, call const& who) {
   auto const refusal = refusing(who);
-  refusal.require_rank("destination", to);
-  refusal.require_rank("source", from);
-  if ((to == rank()) != (from == rank()))
-    refusal.refuse("a rank that sends to itself receives from itself; to " + std::to_string(to) +
-                   ", from " + std::to_string(from));
+  refusal.require_partners(rank(), to, from);
   refusal.require_count(count);
   auto const size_in_bytes = type.bytes_of(count);
   refusal.require_apart(in, size_in_bytes, out, size_in_bytes);
@@ -257,15 +253,9 @@ inline nccl_pending nccl_group::begin_all_to_all(void const* in,
                                                  void* out,
                                                  std::span<std::int64_t const> receive_counts,
                                                  datatype type, call const& who) {
-  std::size_t const ranks = std::size_t(size()), me = std::size_t(rank());
   auto const refusal = refusing(who);
-  if (send_counts.size() != ranks || receive_counts.size() != ranks)
-    refusal.refuse("as many counts as ranks are needed: " + std::to_string(ranks) + ", but " +
-                   std::to_string(send_counts.size()) + " to send and " +
-                   std::to_string(receive_counts.size()) + " to receive");
-  if (send_counts[me] != receive_counts[me])
-    refusal.refuse("sends " + std::to_string(send_counts[me]) +
-                   " elements to itself but receives " + std::to_string(receive_counts[me]));
+  refusal.require_counts(rank(), send_counts, receive_counts);
+  std::size_t const ranks = std::size_t(size()), me = std::size_t(rank());
   auto const send_offsets = mpi::packed_offsets(send_counts);
   auto const receive_offsets = mpi::packed_offsets(receive_counts);
   auto const received_bytes = type.bytes_of(receive_offsets.back());

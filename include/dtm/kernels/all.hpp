@@ -60,10 +60,10 @@ template <class T, class A = accumulate_t<T>>
 struct kernels_of {
   using elementwise =
       on_device<set_zero<T>, add<T>, scale<T>, scale_by<T>, add_bias<T>, gate<T>, gate_backward<T>,
-                masked_gate<T>, masked_gate_backward<T>, swiglu<T>, swiglu_backward<T>>;
+                swiglu<T>, swiglu_backward<T>>;
   using arrangement =
       on_device<permute<T, 2>, permute<T, 3>, permute<T, 4>, permute<T, 5>, outer_sum<T>,
-                outer_product<T>, sum_middle<T>, channels_to_front<T>, channels_to_back<T>,
+                outer_product<T>, sum_middle<T>, transpose_matrices<T>,
                 masked_gate_to_planes<T>, masked_gate_from_planes_backward<T>>;
   using rows =
       typename joined<norm_kernels<T, 1>, norm_kernels<T, 2>, norm_kernels<T, 4>,

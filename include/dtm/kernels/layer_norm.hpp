@@ -53,6 +53,11 @@ struct held_row {
       if (c < channels) block.store(row + c, some);
     }
   }
+  DTM_HD void normalise(A mean, A r, held_row const& gamma, held_row const& beta) {
+    DTM_UNROLL
+    for (int i = 0; i < Held * Length; ++i)
+      element[i] = (element[i] - mean) * r * gamma.element[i] + beta.element[i];
+  }
   /// visit(i, c) for this lane's elements that exist.
   template <class Visit>
   DTM_HD static void each(int lane, std::int64_t channels, Visit visit) {
@@ -113,9 +118,7 @@ struct layer_norm_rows {
         mean[row] = mu;
         rstd[row] = r;
       }
-      DTM_UNROLL
-      for (int i = 0; i < Held * Length; ++i)
-        in.element[i] = (in.element[i] - mu) * r * scale.element[i] + shift.element[i];
+      in.normalise(mu, r, scale, shift);
       in.store(block, y + row * channels, channels);
     }
   }
@@ -143,10 +146,7 @@ struct layer_norm_apply_rows {
     shift.load(block, beta, channels);
     for (std::int64_t row = mine.first; row < rows; row += mine.step) {
       in.load(block, x + row * channels, channels);
-      A const mu = mean[row], r = rstd[row];
-      DTM_UNROLL
-      for (int i = 0; i < Held * Length; ++i)
-        in.element[i] = (in.element[i] - mu) * r * scale.element[i] + shift.element[i];
+      in.normalise(mean[row], rstd[row], scale, shift);
       in.store(block, y + row * channels, channels);
     }
   }

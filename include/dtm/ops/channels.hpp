@@ -27,10 +27,9 @@ channels_first_t<X> channels_first(Context& ctx, X const& x) {
   channels_first_t<X> y(ctx, global_extents<4>{{x.global_extent(0), x.global_extent(3),
                                                 x.global_extent(1), x.global_extent(2)}});
   auto const tile = x.to_local();
-  std::int64_t const channels = tile.extent[3];
   local::for_each(ctx, y.size(),
-                  kernels::channels_to_front<typename X::element_type>{
-                      x.data(), tile.extent[1] * tile.extent[2], channels, 0, channels, y.data()});
+                  kernels::transpose_matrices<typename X::element_type>{
+                      x.data(), tile.extent[1] * tile.extent[2], tile.extent[3], y.data()});
   return y;
 }
 
@@ -39,10 +38,9 @@ channels_last_t<Y> channels_last(Context& ctx, Y const& y) {
   channels_last_t<Y> x(ctx, global_extents<4>{{y.global_extent(0), y.global_extent(2),
                                                y.global_extent(3), y.global_extent(1)}});
   auto const tile = x.to_local();
-  std::int64_t const channels = tile.extent[3];
   local::for_each(ctx, y.size(),
-                  kernels::channels_to_back<typename Y::element_type>{
-                      y.data(), tile.extent[1] * tile.extent[2], channels, 0, channels, x.data()});
+                  kernels::transpose_matrices<typename Y::element_type>{
+                      y.data(), tile.extent[3], tile.extent[1] * tile.extent[2], x.data()});
   return x;
 }
 
