@@ -163,7 +163,7 @@ void measure(Work const& work, double seconds, int samples) {
   std::string command;
   for (int sample = 0; samples > 0 ? sample < samples : bool(std::getline(std::cin, command));
        ++sample) {
-    work();
+    if (runs > 1) work();
     double const start = now(), cpu_start = cpu_now();
     for (int run = 0; run < runs; ++run) work();
     double const end = now(), cpu_end = cpu_now();

@@ -150,6 +150,8 @@ def cache_entry(folder, name):
 
 def describe(bench, words, load_before):
     """Pairs of what and which."""
+    ours = [i for i, word in enumerate(words) if word in ("--build", "--results")]
+    words = [word for i, word in enumerate(words) if i not in ours and i - 1 not in ours]
     build = bench.options.build
     compiler = cache_entry(build, "CMAKE_CXX_COMPILER")
     kind = cache_entry(build, "CMAKE_BUILD_TYPE")
@@ -159,7 +161,7 @@ def describe(bench, words, load_before):
                                            text=True).stdout)
     torches = "; ".join(torch.describe() for torch in bench.torches) or "not installed"
     return [
-        ("command", "tests/bench/run " + " ".join(words)),
+        ("command", " ".join(["./tests/bench/run", *words])),
         ("date", datetime.date.today().isoformat()),
         ("revision", revision()),
         ("processor", f"{processor()}; {cores()} cores"),

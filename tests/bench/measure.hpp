@@ -2,8 +2,8 @@
 // What the programs of the bench have in common: how a time is taken, and the lines they write.
 //
 // A program is started for one case. It writes one JSON object a line: what it is about to measure
-// and the numbers to check it by, then a time for every line that it reads, until its input ends. So
-// tests/bench/bench.py lets several programs take turns; whoever is not measured waits in a read.
+// and the numbers to check it by, then a time for every line that it reads, until its input ends.
+// So tests/bench/bench.py lets several programs take turns; whoever is not measured waits in a read.
 
 #include <sys/resource.h>
 #include <time.h>

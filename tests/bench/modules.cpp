@@ -2,7 +2,7 @@
 //
 //   bench_modules MODULE PASS TOKENS SECONDS [SAMPLES] [--planted]
 //
-//   MODULE      triangle_outgoing, triangle_incoming, transition; barrier for a barrier of all ranks
+//   MODULE      triangle_outgoing, triangle_incoming, transition; barrier is one of all ranks
 //   PASS        forward, both; serial for the numbers of the serial module in fp64, without times
 //   SECONDS     that a sample lasts at least
 //   SAMPLES     how many are taken; without it, one for every line of standard input
@@ -53,7 +53,7 @@ struct request {
   bool planted = false;
 };
 
-// ---- inputs --------------------------------------------------------------------------------------
+// ---- inputs -------------------------------------------------------------------------------------
 double draw_uniform(std::uint64_t key, place const& p) {
   return testing::uniform(key, p.linear);
 }
@@ -74,7 +74,7 @@ std::string drawn_name(std::string const& name, bool planted) {
   return name;
 }
 
-// ---- digests -------------------------------------------------------------------------------------
+// ---- digests ------------------------------------------------------------------------------------
 /// The size of a tensor, its norm, and eight of its elements.
 std::vector<double> digest(serial::array<double> const& a) {
   double squares = 0;
@@ -85,9 +85,9 @@ std::vector<double> digest(serial::array<double> const& a) {
   return result;
 }
 
-// ---- ranks that wait for the driver --------------------------------------------------------------
-/// Whether there is another sample, as rank 0 reads it. The other ranks look only every millisecond:
-/// meanwhile another program is measured.
+// ---- ranks that wait for the driver -------------------------------------------------------------
+/// Whether there is another sample, as rank 0 reads it. The other ranks look only every
+/// millisecond: meanwhile another program is measured.
 class commands {
  public:
   commands(comm::world& world, int samples) : world_(world), samples_(samples) {}
@@ -113,7 +113,7 @@ class commands {
   int samples_, taken_ = 0;
 };
 
-// ---- measuring -----------------------------------------------------------------------------------
+// ---- measuring ----------------------------------------------------------------------------------
 class bench {
  public:
   bench(comm::world& world, request const& what)
@@ -162,7 +162,7 @@ class bench {
 
   template <class Work>
   void sample(Work const& work, int runs) {
-    work();  // caches and clocks as in a model
+    if (runs > 1) work();  // a short one finds caches as in a model
     barrier();
     double const faults = page_faults(), begin = now(), cpu_begin = cpu_now();
     for (int run = 0; run < runs; ++run) work();
@@ -235,7 +235,7 @@ void measure_triangle(bench& all, request const& what) {
   measure_module<triangle_multiplication<Direction, on_host, channels>>(all, what, mask);
 }
 
-// ---- the serial modules --------------------------------------------------------------------------
+// ---- the serial modules -------------------------------------------------------------------------
 serial::array<double> drawn_array(serial::extent_list extents, char const* name) {
   serial::array<double> a(std::move(extents));
   for (std::size_t i = 0; i < a.values.size(); ++i)
@@ -271,7 +271,7 @@ void print_serial(request const& what) {
   print_serial(serial::triangle_multiplication<double>(direction, channels), n, mask);
 }
 
-// ---- the program ---------------------------------------------------------------------------------
+// ---- the program --------------------------------------------------------------------------------
 void run(comm::world& world, request const& what) {
   if (what.pass == "serial") return print_serial(what);
   bench all(world, what);

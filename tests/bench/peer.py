@@ -178,7 +178,8 @@ def measure(module, which, tokens, seconds, arguments):
     say(formulation=name, threads=torch.get_num_threads(), **digests)
     forget_peak()
     for _ in range(arguments["samples"]) if arguments["samples"] else sys.stdin:
-        case.run(formulation)
+        if runs > 1:
+            case.run(formulation)
         faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
         begin, cpu_begin = time.perf_counter(), time.process_time()
         for _ in range(runs):

@@ -1,5 +1,7 @@
 """A plot of the modules on one rank as SVG: useful GFLOP/s and ratio over the number of tokens."""
 
+import math
+
 WIDTH, HEIGHT, LEFT, TOP, GAP = 420, 260, 60, 50, 80
 COLOURS = {"triangle_outgoing": "#1f77b4", "triangle_incoming": "#17becf", "transition": "#d62728",
            "triangle_attention_starting": "#2ca02c", "triangle_attention_ending": "#98df8a",
@@ -16,6 +18,13 @@ def series(rows, which, key):
     return {module: sorted(points) for module, points in found.items()}
 
 
+def ticks(largest):
+    """Some round numbers from zero to `largest`."""
+    power = 10.0 ** math.floor(math.log10(largest))
+    step = next(s * power for s in (0.1, 0.2, 0.5, 1, 2) if largest / (s * power) <= 8)
+    return [round(i * step, 6) for i in range(int(largest / step) + 1)]
+
+
 class Panel:
     """Axes from zero to what has been given."""
 
@@ -25,13 +34,12 @@ class Panel:
         self.parts = [f'<text x="{self.left}" y="{self.top - 12}">{title}</text>',
                       f'<rect x="{self.left}" y="{self.top}" width="{WIDTH}" height="{HEIGHT}" '
                       'fill="none" stroke="#888"/>']
-        for i in range(5):
-            x, y = largest_x * i / 4, largest_y * i / 4
-            self.parts += [
-                f'<text x="{self.at(x, 0)[0]:.0f}" y="{self.top + HEIGHT + 16}" '
-                f'text-anchor="middle">{x:.0f}</text>',
-                f'<text x="{self.left - 6}" y="{self.at(0, y)[1] + 4:.0f}" '
-                f'text-anchor="end">{y:.3g}</text>']
+        for x in ticks(largest_x):
+            self.parts.append(f'<text x="{self.at(x, 0)[0]:.0f}" y="{self.top + HEIGHT + 16}" '
+                              f'text-anchor="middle">{x:g}</text>')
+        for y in ticks(largest_y):
+            self.parts.append(f'<text x="{self.left - 6}" y="{self.at(0, y)[1] + 4:.0f}" '
+                              f'text-anchor="end">{y:g}</text>')
 
     def at(self, x, y):
         return (self.left + WIDTH * x / self.x, self.top + HEIGHT * (1 - min(y / self.y, 1)))
@@ -56,8 +64,8 @@ def svg(rows):
                  if "peer_ratio" in row and row["ranks"] == 1), default=1)
     parts = []
     for column, which in enumerate(("forward", "both")):
-        panel = Panel(column, 0, f"GFLOP/s, {TITLES[which]}; dashed: PyTorch; grey: peak", tokens,
-                      1.05 * rate)
+        panel = Panel(column, 0, f"GFLOP/s over N, {TITLES[which]}; dashed: PyTorch; grey: peak",
+                      tokens, 1.05 * rate)
         for key, dashed in (("gflops", False), ("peer_gflops", True)):
             for module, points in series(rows, which, key).items():
                 panel.line(points, COLOURS[module], dashed)
@@ -66,7 +74,7 @@ def svg(rows):
             middle = sorted(peaks)[len(peaks) // 2]
             panel.line([(0, middle), (tokens, middle)], "#bbb")
         parts += panel.parts
-        panel = Panel(column, 1, f"PyTorch's time by ours, {TITLES[which]}", tokens,
+        panel = Panel(column, 1, f"PyTorch's time by ours over N, {TITLES[which]}", tokens,
                       1.1 * max(ratio, 1))
         panel.line([(0, 1), (tokens, 1)], "#bbb")
         for module, points in series(rows, which, "peer_ratio").items():

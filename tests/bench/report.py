@@ -1,6 +1,7 @@
 """Rows of results, and what is made of them: the table, a CSV file, a plot."""
 
 import csv
+import math
 import os
 
 import cases
@@ -37,9 +38,9 @@ def with_rates(row, flops, peak):
 
 
 def module_row(case, ranks, own, peers, checks, peak):
-    threads = min(ranks, 2)
-    tuned = {version: program for (version, count, kind), program in peers.items()
-             if count == threads and kind == "tuned" and program.samples}
+    threads = min(ranks, 2)  # at most; on a busy machine one may be faster than two
+    tuned = {key[:2]: program for key, program in peers.items()
+             if key[1] <= threads and key[2] == "tuned" and program.samples}
     row = {"kind": case.kind, "case": case.name, "module": case.module, "pass": case.which,
            "tokens": case.tokens, "ranks": ranks, "threads": threads}
     ours = own.get(ranks)
@@ -52,13 +53,13 @@ def module_row(case, ranks, own, peers, checks, peak):
     else:
         row["ours"] = "failed" if case.ours else NOT_WRITTEN
     if tuned:
-        version = min(tuned, key=lambda v: tuned[v].median())
-        row.update(measured("peer", tuned[version]), peer=version,
-                   formulation=tuned[version].about["formulation"])
+        best = min(tuned, key=lambda key: tuned[key].median())
+        row.update(measured("peer", tuned[best]), peer=best[0], peer_threads=best[1],
+                   formulation=tuned[best].about["formulation"])
         for kind in ("stock", "published"):
-            row.update(measured(kind, peers.get((version, threads, kind))))
+            row.update(measured(kind, peers.get((*best, kind))))
         if ours is None:
-            row["checked"] = checks[tuned[version].label]
+            row["checked"] = checks[tuned[best].label]
         for kind in ("peer", "stock", "published"):
             if f"{kind}_seconds" in row and "ours_seconds" in row:
                 row[f"{kind}_ratio"] = row[f"{kind}_seconds"] / row["ours_seconds"]
@@ -86,7 +87,10 @@ def number(row, key, form="{:.2f}", scale=1.0):
 
 def milliseconds(row, key):
     value = row.get(key)
-    return "-" if value is None else f"{value * 1e3:.{2 if value < 0.1 else 1 if value < 1 else 0}f}"
+    if value is None:
+        return "-"
+    digits = max(0, 2 - math.floor(math.log10(value * 1e3)))
+    return f"{value * 1e3:.{digits}f}"
 
 
 def percent(row, key):
@@ -108,9 +112,8 @@ def table(title, columns, lines):
 
 def module_times(rows):
     columns = ["case", "ranks/threads", "ours ms", "peer ms", "stock", "published", "ratio", "cpu",
-               "of stock", "of published", "GFLOP/s", "of peak", "peer's", "spread", "peer's",
-               "check"]
-    lines = [[row["case"], f"{row['ranks']}/{row['threads']}",
+               "stock", "published", "GFLOP/s", "of peak", "peer's", "spread", "peer's", "check"]
+    lines = [[row["case"], f"{row['ranks']}/{row.get('peer_threads', row['threads'])}",
               row.get("ours") or milliseconds(row, "ours_seconds"),
               milliseconds(row, "peer_seconds") if "peer_seconds" in row else row["peer"],
               milliseconds(row, "stock_seconds"), milliseconds(row, "published_seconds"),
@@ -121,8 +124,8 @@ def module_times(rows):
              for row in rows if row["kind"] == "module"]
     return table("Modules: fp32, 128 channels. peer: PyTorch, fastest formulation, tuned malloc; "
                  "stock: the same, stock malloc;\npublished: as the models write it, tuned malloc. "
-                 "Ratios are peer's time by ours; cpu\nis that of processor time, of which the rates on one "
-                 "rank are, too.", columns, lines)
+                 "Ratios are their times by ours; cpu\nis that of the processor times, of which the "
+                 "rates on one rank are, too.", columns, lines)
 
 
 def module_memory(rows):
@@ -173,8 +176,8 @@ def scaling(rows, cores):
             if before and (fewer, ranks) in ((1, 2), (2, 4)):
                 lines.append([f"{module}/{which}/{tokens}", f"{ranks} by {fewer}",
                               f"{before / seconds:.2f}", f"{seconds / before:.2f}"])
-    found = table(f"Ranks on {cores} cores, our own times.", ["case", "ranks", "speed-up", "slower"],
-                  lines)
+    found = table(f"Ranks on {cores} cores, our own times.",
+                  ["case", "ranks", "speed-up", "slower"], lines)
     barriers = [[row["case"], number(row, "ours_seconds", "{:.1f}", 1e6),
                  number(row, "ours_best", "{:.1f}", 1e6)] for row in rows
                 if row["kind"] == "barrier"]
