@@ -1,4 +1,4 @@
-# Sourced by tests/run and examples/run: Debian packages, and how many compilers may run at once.
+# Sourced by tests/run, tests/bench/run and examples/run: Debian packages, and how many compilers may run at once.
 
 # install_packages PACKAGE...
 # Installs what is missing and says so. As root, or with sudo; otherwise it names the packages and ends the
@@ -47,6 +47,8 @@ configure() {
     { cat "$folder/configure.log" >&2; exit 1; }
 }
 
-build_packages=(g++ cmake ninja-build mpich libmpich-dev libeigen3-dev libboost-dev)
+build_packages=(g++ cmake ninja-build mpich libmpich-dev libboost-dev)
 test_packages=("${build_packages[@]}" catch2 clang valgrind)
+bench_packages=("${build_packages[@]}" catch2 clang python3)
+bench_peer_packages=(python3-torch libopenblas-dev libdnnl-dev libeigen3-dev)
 example_packages=("${build_packages[@]}" gemmi-dev tao-pegtl-dev libcli11-dev libstb-dev)
