@@ -1,6 +1,6 @@
 #pragma once
 // The vocabulary alone: dimensions, meshes, placements, layouts, tensors, the placement algebra,
-// collectives as types, contracts and budgets. Needs no MPI, Eigen or CUDA. A backend header
+// collectives as types, contracts and budgets. Needs no MPI or CUDA. A backend header
 // (dtm/host.hpp) makes it run.
 
 #include "dtm/contract/contract.hpp"

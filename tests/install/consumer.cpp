@@ -6,7 +6,6 @@
 #include <dtm/io/safetensors.hpp>
 
 #include <mpi.h>
-#include <Eigen/Core>
 
 #include <cstdio>
 

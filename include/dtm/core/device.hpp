@@ -3,7 +3,7 @@
 
 namespace dtm {
 
-struct host {  // CPU memory, Eigen, MPI
+struct host {  // CPU memory, MPI
   static constexpr char const* name = "host";
 };
 struct cuda {  // GPU memory, kernels, NCCL
