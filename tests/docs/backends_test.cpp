@@ -65,6 +65,26 @@ TEST_CASE("backends.md: data") {
   CHECK((values[0] == 9 && seen[seen.size() - 1] == 9 && number == 2));
 }
 
+TEST_CASE("backends.md: memory of the host") {
+  auto& world = dtm::testing::world();
+  using on = space<float, grid>;
+  // [arena]
+  context<host, grid>::options options;
+  options.arena_bytes = std::size_t(4) << 20;  // at once; more comes where it does not suffice
+  context<host, grid> ctx(world, {1, 1, world.size()}, 0, options);
+  transition<on, 8, 16> module(ctx);
+  pair_tensor<on, c<8>> const x(ctx, extents{bind<batch>(1), bind<tokens>(12)});
+  {
+    auto const tag = ctx.memory().tagged("transition");
+    auto const [y, saved] = module.forward(ctx, x);
+  }
+  auto const* const mark = ctx.memory().marks.find("transition");
+  CHECK(mark->peak_bytes > 0);            // tensors and scratch, above what was there
+  CHECK(mark->communication_bytes == 0);  // copies of messages: this module sends none
+  CHECK(ctx.device().arena().system_allocations() == 1);
+  // [arena]
+}
+
 TEST_CASE("testing.md: parity on another backend") {
   auto& world = dtm::testing::world();
   // [parity]

@@ -69,6 +69,14 @@ std::map<std::string, std::function<void(comm::world&)>> const mistakes{
      }},
     {"file_error",
      [](comm::world& world) { (void)io::open_on_all_ranks(world, "weights.safetensors"); }},
+    {"memory_error",
+     [](comm::world& world) {
+       context_type::options chosen;
+       chosen.arena_limit = std::size_t(32) << 20;
+       context_type ctx(world, {1, 1, 2}, 0, chosen);
+       auto const tag = ctx.memory().tagged("forward");
+       pair z(ctx, extent(2048));
+     }},
     {"argument_error",
      [](comm::world&) {
        setenv("DTM_CHECK_LEVEL", "high", 1);

@@ -21,7 +21,8 @@ enum class failure_kind : std::int32_t {
   replication,
   file,
   argument,
-  device
+  device,
+  memory
 };
 
 struct failure {
@@ -41,6 +42,7 @@ inline failure_kind kind_of(std::exception const& e) noexcept {
   if (is(static_cast<file_error const*>(nullptr))) return failure_kind::file;
   if (is(static_cast<argument_error const*>(nullptr))) return failure_kind::argument;
   if (is(static_cast<device_error const*>(nullptr))) return failure_kind::device;
+  if (is(static_cast<memory_error const*>(nullptr))) return failure_kind::memory;
   return failure_kind::plain;
 }
 
@@ -76,6 +78,8 @@ inline failure current_failure(int rank) {
       throw argument_error(f.text);
     case failure_kind::device:
       throw device_error(f.text);
+    case failure_kind::memory:
+      throw memory_error(f.text);
     default:
       throw error(f.text);
   }

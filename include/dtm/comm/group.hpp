@@ -38,6 +38,10 @@ class group {
     return std::make_unique<group>(channel_, name_, book_, &storage);
   }
 
+  /// Copies of operands and results come from there and are on its account of communication;
+  /// otherwise they are the process's.
+  void take_buffers_from(memory& storage) { buffers_ = &storage; }
+
   /// The communicator behind the group, for transports of other kinds between the same ranks.
   std::shared_ptr<channel> const& ranks() const { return channel_; }
   int rank() const { return channel_->rank(); }
@@ -135,9 +139,7 @@ class group {
   static std::size_t bytes(std::int64_t count, mpi::datatype const& type) {
     return std::size_t(mpi::checked_product(count, type.bytes, "bytes of"));
   }
-  static std::unique_ptr<std::byte[]> fresh(std::size_t bytes) {
-    return std::make_unique_for_overwrite<std::byte[]>(bytes);
-  }
+  buffer fresh(std::size_t bytes) const { return {buffers_, bytes}; }
   // Between the operands, which may lie in a device's memory, and the buffers MPI works on.
   void fetch(std::byte* to, void const* from, std::size_t bytes) const {
     if (storage_ != nullptr)
@@ -185,6 +187,7 @@ class group {
   std::string name_;
   ledger& book_;
   memory* storage_;
+  memory* buffers_ = nullptr;
 };
 
 inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t count,

@@ -57,6 +57,11 @@ class mesh_groups {
     return along(axis_mask).with_operands_in(storage);
   }
 
+  /// Where all groups take the copies of operands and results from.
+  void take_buffers_from(memory& storage) {
+    for (auto& each : groups_) each->take_buffers_from(storage);
+  }
+
   comm::ledger& ledger() { return *ledger_; }
   comm::ledger const& ledger() const { return *ledger_; }
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "buffer.hpp"
 #include "channel.hpp"
 
 namespace dtm::comm {
@@ -22,10 +23,17 @@ struct operation {
   channel* ranks = nullptr;
   signature what{};
   std::vector<MPI_Request> requests;
-  std::unique_ptr<std::byte[]> sent, received;
+  buffer sent, received;
   std::shared_ptr<void> arguments;         // counts and offsets that MPI keeps reading
   std::function<void(operation&)> finish;  // hands the result over and checks it
 };
+
+/// Of an operation that MPI may still be at.
+inline void abandon(std::shared_ptr<operation> begun) noexcept {
+  begun->sent.abandon();
+  begun->received.abandon();
+  keep_until_exit(std::move(begun));
+}
 
 }  // namespace detail
 
@@ -54,7 +62,7 @@ class [[nodiscard]] pending {
     try {
       operation->ranks->wait(operation->requests, operation->what);
     } catch (...) {
-      detail::keep_until_exit(operation);
+      detail::abandon(operation);
       throw;
     }
     if (operation->finish) operation->finish(*operation);
@@ -64,8 +72,7 @@ class [[nodiscard]] pending {
  private:
   void abandon_or_wait() noexcept {
     if (!operation_) return;
-    if (std::uncaught_exceptions() > exceptions_)
-      return detail::keep_until_exit(std::move(operation_));
+    if (std::uncaught_exceptions() > exceptions_) return detail::abandon(std::move(operation_));
     try {
       std::fprintf(stderr, "dtm: %s\n  was never waited for; waiting now\n",
                    describe(operation_->what).c_str());

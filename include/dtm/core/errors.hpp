@@ -71,6 +71,12 @@ class argument_error : public error {
   using error::error;
 };
 
+/// There is no memory for what was asked for; the text says how much, for whom, and what there is.
+class memory_error : public error {
+ public:
+  using error::error;
+};
+
 /// A call of a device's runtime or libraries failed, or there is no device that can be used; the
 /// text names the call and the place.
 class device_error : public error {
