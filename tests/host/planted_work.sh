@@ -6,7 +6,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 awk -F': ' '/^ *"[a-z_0-9]+": [0-9]/ { comma = /,$/ ? "," : ""; printf "%s: %d%s\n", $1, $2 * 1.03, comma; next }
   { print }' "$1" > "$folder/counts.json"
-DTM_UPDATE_COUNTS=0 bash "$(dirname "${BASH_SOURCE[0]}")/work.sh" "$folder/counts.json" "$2" "$3"
+DTM_UPDATE_COUNTS=0 bash "$(dirname "${BASH_SOURCE[0]}")/work.sh" "$folder/counts.json" "$2" "$3" product_nn
 code=$?
 [ "$code" != 77 ] || exit 77
 [ "$code" = 1 ] && { echo "the planted change was seen"; exit 0; }
