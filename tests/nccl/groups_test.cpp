@@ -190,7 +190,8 @@ TEST_CASE("impossible arguments are refused before anybody waits") {
   CHECK_THROWS_WITH(g.all_reduce(x, x + 1, 2, reduction::sum, {"all_reduce"}), overlap);
   CHECK_THROWS_WITH(g.all_gather(x, x, 1, {"all_gather"}), overlap);
   CHECK_THROWS_WITH(g.reduce_scatter(x, x, 1, reduction::sum, {"reduce_scatter"}), overlap);
-  CHECK_THROWS_WITH(g.all_to_all(x, ones, x, ones, {"all_to_all"}), overlap);
+  if (g.size() > 1)  // alone it moves nothing
+    CHECK_THROWS_WITH(g.all_to_all(x, ones, x, ones, {"all_to_all"}), overlap);
   CHECK_THROWS_WITH(g.broadcast(x, 1, 99, {"broadcast"}),
                     dtm::testing::contains("groups_test.cpp:"));
   check_all<double>(gpu, g, 2);
