@@ -131,9 +131,11 @@ def first_line(*command):
 
 
 def revision():
+    """The last one that changed a header."""
     here = os.path.dirname(os.path.abspath(__file__))
-    name = first_line("git", "-C", here, "log", "-1", "--format=%h")
-    changed = first_line("git", "-C", here, "status", "--porcelain", "--untracked-files=no")
+    headers = os.path.join(here, "../../include")
+    name = first_line("git", "-C", here, "log", "-1", "--format=%h", "--", headers)
+    changed = first_line("git", "-C", here, "status", "--porcelain", "--", headers)
     return name + ("" if changed == "unknown" else ", with changes")
 
 
@@ -163,7 +165,7 @@ def describe(bench, words, load_before):
     return [
         ("command", " ".join(["./tests/bench/run", *words])),
         ("date", datetime.date.today().isoformat()),
-        ("revision", revision()),
+        ("headers of", revision()),
         ("processor", f"{processor()}; {cores()} cores"),
         ("peak", f"{bench.fma_rates()[1] * 1e-9:.0f} GFLOP/s of one core, fp32, "
                  f"{bench.peak.about['version']}"),
