@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import subprocess
 
 PYTHONS = ["python3", "/usr/bin/python3"]
@@ -163,7 +164,7 @@ def describe(bench, words, load_before):
                                            text=True).stdout)
     torches = "; ".join(torch.describe() for torch in bench.torches) or "not installed"
     return [
-        ("command", " ".join(["./tests/bench/run", *words])),
+        ("command", " ".join(["./tests/bench/run", *map(shlex.quote, words)])),
         ("date", datetime.date.today().isoformat()),
         ("headers of", revision()),
         ("processor", f"{processor()}; {cores()} cores"),
