@@ -1,6 +1,7 @@
 """Measures this library and its peers in turn, checks what they compute, and prints a table.
 
-    bench.py [options] [FILTER...]      cases whose name contains a FILTER; all but flags without
+    bench.py [options] [FILTER...]      cases in whose name a FILTER, a regular expression, is
+                                        found; all but flags without
 
     --list              names of the cases
     --quick             N of 64 and 128, five samples
@@ -60,8 +61,8 @@ class Options:
         found = cases.select(cases.tiny_cases() if self.tiny else cases.all_cases(self.quick),
                              self.filters)
         if not found:
-            sys.exit(f"tests/bench/run: no case contains {' or '.join(self.filters)}; --list names "
-                     "them")
+            sys.exit(f"tests/bench/run: no case has {' or '.join(self.filters)} in its name; "
+                     "--list says all")
         return found
 
 
@@ -100,7 +101,7 @@ class Bench:
         command = [self.program("bench_modules"), case.module, which or case.which or "forward",
                    str(max(case.tokens, 1)), str(self.options.seconds)]
         command += ["--planted"] if self.options.planted and which != "serial" else []
-        return self.start(f"dtm, {ranks} ranks",
+        return self.start(f"dtm, {which or case.which}, {ranks} ranks",
                           (["mpiexec", "-n", str(ranks)] if ranks > 1 else []) + command)
 
     def peer(self, torch, case, threads, malloc, formulation=None):
@@ -175,7 +176,8 @@ class Bench:
                             lambda: self.peer(torch, case, threads, "tuned", "first"))
             if case.ours:
                 for ranks in case.ranks:
-                    add(own, ranks, lambda: self.own(case, ranks))
+                    for which in case.own_passes:
+                        add(own, (ranks, which), lambda: self.own(case, ranks, which))
             reference = self.reference(case, list(peers.values()))
             checks = {p.label: self.check(case, p, reference) for p in everyone}
             self.peak.samples.clear()
@@ -184,8 +186,10 @@ class Bench:
         finally:
             for program in everyone:
                 program.close()
-        for ranks in case.ranks if case.ours else (1,):
-            self.rows.append(report.module_row(case, ranks, own, peers, checks, self.fma_rates()))
+        for which in case.own_passes:
+            for ranks in case.ranks if case.ours else (1,):
+                self.rows.append(report.module_row(case, which, ranks, own.get((ranks, which)),
+                                                   peers, checks, self.fma_rates()))
 
     # ---- products, flags, barriers ---------------------------------------------------------------
     def measure_together(self, case, commands):

@@ -17,9 +17,10 @@ not counted: the rate is that of useful work.
 
 import dataclasses
 import math
+import re
 
 CHANNELS, HEADS, HIDDEN = 128, 4, 512
-FORWARD, BOTH = "forward", "both"
+FORWARD, BOTH, INFER = "forward", "both", "infer"
 SWEEP = (16, 17, 33, 64, 100, 128, 192, 256, 384)
 TRIANGLES = ("triangle_outgoing", "triangle_incoming")
 ATTENTIONS = ("triangle_attention_starting", "triangle_attention_ending")
@@ -92,6 +93,11 @@ class Case:
     ours: bool = True  # whether this library has it
 
     @property
+    def own_passes(self):
+        """Of this library; forward without anything kept beside the one that keeps."""
+        return [self.which] + [INFER] * (self.which == FORWARD and self.module in TRIANGLES)
+
+    @property
     def name(self):
         words = {"module": [self.module, self.which, str(self.tokens)],
                  "barrier": ["barrier", str(self.ranks[0])]}
@@ -135,7 +141,8 @@ def tiny_cases():
 
 
 def select(cases, filters):
-    """The cases whose name contains a filter; those of flags only when asked for."""
+    """The cases in whose name a filter, a regular expression, is found; those of flags only when
+    asked for."""
     if not filters:
         return [case for case in cases if case.kind != "flags"]
-    return [case for case in cases if any(word in case.name for word in filters)]
+    return [case for case in cases if any(re.search(word, case.name) for word in filters)]

@@ -66,6 +66,7 @@ class own_products {
   own_products(int& argc, char**& argv)
       : mpi_(argc, argv), world_(MPI_COMM_WORLD), ctx_(world_, {1}) {}
 
+  std::string instructions() { return name_of(ctx_.device().instructions()); }
   void run(product_shape const& s, float const* left, float const* right, float* result) {
     local::gemm(ctx_, {s.batch, s.m, s.n, s.k, s.left_transposed, s.right_transposed}, left, right,
                 result);
@@ -106,7 +107,7 @@ struct library {
 library find_library(std::string const& name, int& argc, char**& argv) {
   if (name == "dtm") {
     auto own = std::make_shared<own_products>(argc, argv);
-    return {"", [own](auto const& s, auto... data) { own->run(s, data...); }};
+    return {own->instructions(), [own](auto const& s, auto... data) { own->run(s, data...); }};
   }
 #ifdef DTM_BENCH_OPENBLAS
   if (name == "openblas")

@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import subprocess
 
 PYTHONS = ["python3", "/usr/bin/python3"]
@@ -131,9 +132,11 @@ def first_line(*command):
 
 
 def revision():
+    """The last one that changed a header."""
     here = os.path.dirname(os.path.abspath(__file__))
-    name = first_line("git", "-C", here, "log", "-1", "--format=%h")
-    changed = first_line("git", "-C", here, "status", "--porcelain", "--untracked-files=no")
+    headers = os.path.join(here, "../../include")
+    name = first_line("git", "-C", here, "log", "-1", "--format=%h", "--", headers)
+    changed = first_line("git", "-C", here, "status", "--porcelain", "--", headers)
     return name + ("" if changed == "unknown" else ", with changes")
 
 
@@ -161,9 +164,9 @@ def describe(bench, words, load_before):
                                            text=True).stdout)
     torches = "; ".join(torch.describe() for torch in bench.torches) or "not installed"
     return [
-        ("command", " ".join(["./tests/bench/run", *words])),
+        ("command", " ".join(["./tests/bench/run", *map(shlex.quote, words)])),
         ("date", datetime.date.today().isoformat()),
-        ("revision", revision()),
+        ("headers of", revision()),
         ("processor", f"{processor()}; {cores()} cores"),
         ("peak", f"{bench.fma_rates()[1] * 1e-9:.0f} GFLOP/s of one core, fp32, "
                  f"{bench.peak.about['version']}"),

@@ -3,7 +3,8 @@
 //   bench_modules MODULE PASS TOKENS SECONDS [SAMPLES] [--planted]
 //
 //   MODULE      triangle_outgoing, triangle_incoming, transition; barrier is one of all ranks
-//   PASS        forward, both; serial for the numbers of the serial module in fp64, without times
+//   PASS        forward, both; infer, of modules that have it: forward without anything kept;
+//               serial for the numbers of the serial module in fp64, without times
 //   SECONDS     that a sample lasts at least
 //   SAMPLES     how many are taken; without it, one for every line of standard input
 //   --planted   computes a wrong formula, which the check must find
@@ -140,11 +141,11 @@ class bench {
     barrier();
     ctx_.ledger().clear();
     ctx_.memory().restart_peak();
-    std::int64_t const held = ctx_.memory().current_bytes;
+    std::int64_t const held = ctx_.memory().together.current_bytes;
     double const begin = now();
     work();
     auto const seen = largest(std::array{now() - begin, double(ctx_.ledger().sent_bytes()),
-                                         double(ctx_.memory().peak_bytes - held)});
+                                         double(ctx_.memory().together.peak_bytes - held)});
     int const runs = runs_to_fill(what_.seconds, seen[0]);
     if (world_.rank() == 0)
       about.number("sent_bytes", seen[1]).number("extra_bytes", seen[2]).print();
@@ -205,6 +206,15 @@ void measure_module(bench& all, request const& what, More const&... more) {
   testing::fill(dy, draw_uniform, key_of(0, "dy"));
 
   line about;
+  about.text("instructions", name_of(ctx.device().instructions()));
+  about.number("shard_bytes", double(x.bytes()));
+  if (what.pass == "infer") {
+    if constexpr (requires { module.infer(ctx, x, more...); }) {
+      about.numbers("y", digest(testing::full_tensor(ctx, module.infer(ctx, x, more...))));
+      return all.measure(about, [&] { (void)module.infer(ctx, x, more...); });
+    }
+    throw std::invalid_argument(what.module + " has no infer");
+  }
   bool const both = what.pass == "both";
   {
     auto gradients = zero_gradients(ctx, module);
@@ -219,7 +229,6 @@ void measure_module(bench& all, request const& what, More const&... more) {
       });
     }
   }
-  about.number("shard_bytes", double(x.bytes()));
   if (!both) return all.measure(about, [&] { (void)module.forward(ctx, x, more...); });
   auto gradients = zero_gradients(ctx, module);
   all.measure(about, [&] {
@@ -301,7 +310,7 @@ bool parse(std::vector<std::string> words, request& what) {
     return std::find(known.begin(), known.end(), word) != known.end();
   };
   return one_of(what.module, {"triangle_outgoing", "triangle_incoming", "transition", "barrier"}) &&
-         one_of(what.pass, {"forward", "both", "serial"}) && what.tokens > 0;
+         one_of(what.pass, {"forward", "infer", "both", "serial"}) && what.tokens > 0;
 }
 
 }  // namespace
@@ -312,7 +321,7 @@ int main(int argc, char** argv) {
   dtm::bench::request what;
   if (!dtm::bench::parse({argv + 1, argv + argc}, what)) {
     std::fprintf(stderr,
-                 "usage: bench_modules MODULE forward|both|serial TOKENS SECONDS [SAMPLES] "
+                 "usage: bench_modules MODULE forward|infer|both|serial TOKENS SECONDS [SAMPLES] "
                  "[--planted]\n");
     return 2;
   }

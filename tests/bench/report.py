@@ -37,13 +37,13 @@ def with_rates(row, flops, peak):
     return row
 
 
-def module_row(case, ranks, own, peers, checks, peak):
+def module_row(case, which, ranks, ours, peers, checks, peak):
     threads = min(ranks, 2)  # at most; on a busy machine one may be faster than two
-    tuned = {key[:2]: program for key, program in peers.items()
-             if key[1] <= threads and key[2] == "tuned" and program.samples}
-    row = {"kind": case.kind, "case": case.name, "module": case.module, "pass": case.which,
-           "tokens": case.tokens, "ranks": ranks, "threads": threads}
-    ours = own.get(ranks)
+    tuned = {key: program for key, program in peers.items()
+             if key[1] <= threads and key[2] != "stock" and program.samples}
+    row = {"kind": case.kind, "case": f"{case.module}/{which}/{case.tokens}",
+           "module": case.module, "pass": which, "tokens": case.tokens, "ranks": ranks,
+           "threads": threads}
     row.update(measured("ours", ours))
     if ours is not None:
         shard = ours.about["shard_bytes"]
@@ -57,7 +57,7 @@ def module_row(case, ranks, own, peers, checks, peak):
         row.update(measured("peer", tuned[best]), peer=best[0], peer_threads=best[1],
                    formulation=tuned[best].about["formulation"])
         for kind in ("stock", "published"):
-            row.update(measured(kind, peers.get((*best, kind))))
+            row.update(measured(kind, peers.get((*best[:2], kind))))
         if ours is None:
             row["checked"] = checks[tuned[best].label]
         for kind in ("peer", "stock", "published"):
