@@ -27,6 +27,10 @@ void* operator new(std::size_t bytes) {
   if (void* const pointer = std::malloc(bytes > 0 ? bytes : 1)) return pointer;
   throw std::bad_alloc();
 }
+void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept {
+  large_objects += bytes >= 16384;
+  return std::malloc(bytes > 0 ? bytes : 1);
+}
 void operator delete(void* pointer) noexcept {
   std::free(pointer);
 }
