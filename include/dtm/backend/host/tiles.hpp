@@ -5,9 +5,11 @@
 
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
+#include "dtm/backend/fused_attention.hpp"
 #include "dtm/backend/fused_rows.hpp"
 #include "dtm/backend/host/instructions.hpp"
 #include "dtm/backend/local.hpp"
