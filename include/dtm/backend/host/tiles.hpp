@@ -3,6 +3,7 @@
 // included into a namespace for each. They contain no lambdas: a lambda does not inherit the
 // instructions of the function around it.
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <limits>
