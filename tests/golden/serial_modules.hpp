@@ -4,6 +4,7 @@
 
 #include "dtm/serial/distogram_loss.hpp"
 #include "dtm/serial/distogram_module.hpp"
+#include "dtm/serial/pairformer_noseq_module.hpp"
 #include "dtm/serial/relative_position_encoder.hpp"
 #include "dtm/serial/transition.hpp"
 #include "dtm/serial/triangle_multiplication.hpp"
@@ -35,6 +36,37 @@ inline outcome run_triangle_multiplication(case_file const& file,
   auto const [y, kept] = module.forward(file.real("input.x"), file.real("input.mask"));
   result["output.y"] = y;
   result["grad_input.x"] = module.backward(kept, file.real("grad_output.y"), gradients);
+  store_gradients(gradients, result);
+  return result;
+}
+
+inline outcome run_triangle_attention(case_file const& file, serial::triangle_node node) {
+  serial::triangle_attention<double> module(node, file.number("c_in", 0),
+                                            file.number("c_hidden", 0), file.number("no_heads", 0));
+  module.infinity = std::stod(file.text("inf"));
+  load_parameters(file, module);
+  auto gradients = serial::zero_gradients(module);
+  outcome result;
+  auto const [y, kept] = module.forward(file.real("input.x"), file.real("input.mask"));
+  result["output.y"] = y;
+  result["grad_input.x"] = module.backward(kept, file.real("grad_output.y"), gradients);
+  store_gradients(gradients, result);
+  return result;
+}
+
+inline serial::pairformer_noseq_layer<double> pairformer_noseq_layer(case_file const& file) {
+  return {file.number("token_z", 0), file.number("pairwise_head_width", 0),
+          file.number("pairwise_num_heads", 0)};
+}
+
+inline outcome run_pairformer_noseq_layer(case_file const& file) {
+  auto module = pairformer_noseq_layer(file);
+  load_parameters(file, module);
+  auto gradients = serial::zero_gradients(module);
+  outcome result;
+  auto const [z, kept] = module.forward(file.real("input.z"), file.real("input.pair_mask"));
+  result["output.z"] = z;
+  result["grad_input.z"] = module.backward(kept, file.real("grad_output.z"), gradients);
   store_gradients(gradients, result);
   return result;
 }
@@ -96,6 +128,13 @@ inline registry serial_modules() {
   known.add("triangle_multiplication_incoming", [](case_file const& file) {
     return run_triangle_multiplication(file, serial::triangle_direction::incoming);
   });
+  known.add("triangle_attention_starting", [](case_file const& file) {
+    return run_triangle_attention(file, serial::triangle_node::starting);
+  });
+  known.add("triangle_attention_ending", [](case_file const& file) {
+    return run_triangle_attention(file, serial::triangle_node::ending);
+  });
+  known.add("pairformer_noseq_layer", run_pairformer_noseq_layer);
   known.add("relative_position_encoder", run_relative_position_encoder);
   known.add("distogram_module", run_distogram_module);
   known.add("distogram_loss*", run_distogram_loss);  // also _aggregate and _ensemble

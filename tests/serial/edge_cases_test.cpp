@@ -6,6 +6,7 @@
 
 #include "dtm/serial/adam.hpp"
 #include "dtm/serial/distogram_model.hpp"
+#include "dtm/serial/pairformer_noseq_module.hpp"
 #include "gradient_check.hpp"
 
 namespace {
@@ -446,4 +447,125 @@ TEST_CASE("distogram model: Adam lowers the loss") {
   double const end = model.forward(batch).loss;
   std::printf("distogram_model: loss %.3f before, %.3f after 60 steps\n", start, end);
   CHECK(end < start / 2);
+}
+
+TEST_CASE("triangle attention: a row without keys is the mean of all values") {
+  auto const check = [](auto zero, double infinity) {
+    using T = decltype(zero);
+    random_source random(21);
+    serial::triangle_attention<T> module(serial::triangle_node::starting, 3, 2, 2);
+    module.infinity = T(infinity);
+    module.each_parameter([&](std::string const&, serial::array<T>& values) {
+      values = cast<T>(random.filled(values.extents));
+    });
+    auto const x = cast<T>(random.filled({1, 4, 4, 3}));
+    serial::array<T> mask({1, 4, 4}, T(1));
+    for (std::int64_t j = 0; j < 4; ++j) mask(0, 2, j) = T(0);
+    auto const [y, kept] = module.forward(x, mask);
+    for (std::int64_t h = 0; h < 2; ++h)
+      for (std::int64_t j = 0; j < 4; ++j)
+        for (std::int64_t k = 0; k < 4; ++k) CHECK(kept.p(0, 2, h, j, k) == T(0.25));
+    CHECK(kept.p(0, 1, 0, 0, 0) != T(0.25));
+    mask(0, 2, 1) = T(1);  // a single key has all of it
+    CHECK(module.forward(x, mask).kept.p(0, 2, 0, 3, 1) == T(1));
+  };
+  check(1.0, 1e18);
+  check(1.0f, 1e9);
+}
+
+TEST_CASE("triangle attention: one token is its own value, and scores have no gradient") {
+  for (auto node : {serial::triangle_node::starting, serial::triangle_node::ending}) {
+    random_source random(22);
+    serial::triangle_attention<double> module(node, 3, 2, 2);
+    random.fill_parameters(module);
+    real_array const x = random.filled({2, 1, 1, 3}), mask({2, 1, 1}, 1.0);
+    auto const [y, kept] = module.forward(x, mask);
+    auto const gated = serial::sigmoid_gate(kept.v, module.mha.linear_g.forward(kept.u)).y;
+    CHECK(difference(y, module.mha.linear_o.forward(gated)) == 0);
+    auto gradients = serial::zero_gradients(module);
+    module.backward(kept, random.filled({2, 1, 1, 3}), gradients);
+    CHECK(all_zero(gradients.mha.linear_q.weight));
+    CHECK(all_zero(gradients.mha.linear_k.weight));
+    CHECK(all_zero(gradients.linear.weight));
+    CHECK_FALSE(all_zero(gradients.mha.linear_v.weight));
+  }
+}
+
+TEST_CASE("triangle attention: the ending node is the starting one of the transposed pair") {
+  random_source random(23);
+  serial::triangle_attention<double> ending(serial::triangle_node::ending, 3, 2, 2);
+  random.fill_parameters(ending);
+  auto starting = ending;
+  starting.node = serial::triangle_node::starting;
+  real_array const x = random.filled({2, 4, 4, 3}), mask = random.filled({2, 4, 4}, 0, 1);
+  auto const y = ending.forward(x, mask).y;
+  CHECK(difference(y, starting.forward(x, mask).y) > 1e-3);
+  auto const other = starting.forward(serial::transposed(x), serial::transposed(mask)).y;
+  CHECK(difference(y, serial::transposed(other)) == 0);
+  CHECK_THROWS_WITH(starting.forward(x, random.filled({2, 4, 3})),
+                    contains("triangle_attention: mask has extents (2, 4, 3)"));
+  CHECK_THROWS_WITH(starting.forward(random.filled({2, 4, 3, 3}), mask),
+                    contains("triangle_attention: x has extents"));
+}
+
+TEST_CASE("dropout: factors, draws and refusals") {
+  using serial::dropped;
+  auto const rows = serial::dropout_uniform({7, 3, 2, 1}, dropped::rows, 2, 300);
+  CHECK(rows.extents == serial::extent_list{2, 300, 1, 1});
+  auto const factors = serial::dropout_factors<double>(rows, 0.25);
+  double kept = 0;
+  for (std::size_t i = 0; i < factors.values.size(); ++i) {
+    CHECK((factors.values[i] == 0 || factors.values[i] == 1 / 0.75));
+    CHECK((factors.values[i] != 0) == (rows.values[i] >= 0.25));
+    kept += factors.values[i] != 0;
+  }
+  CHECK(std::abs(kept / 600 - 0.75) < 4 * std::sqrt(0.25 * 0.75 / 600));  // four deviations
+  CHECK(serial::dropout_factors<double>(rows, 0).values == std::vector<double>(600, 1.0));
+  CHECK(serial::dropout_factors<double>(real_array({1}, {0.25}), 0.25)(0) > 0);  // kept at the rate
+
+  // the draw is a function of all that names it, of nothing else
+  CHECK(serial::dropout_uniform({7, 3, 2, 1}, dropped::columns, 2, 300).values == rows.values);
+  for (serial::dropout_draw other :
+       {serial::dropout_draw{8, 3, 2, 1}, {7, 4, 2, 1}, {7, 3, 1, 1}, {7, 3, 2, 2}})
+    CHECK(serial::dropout_uniform(other, dropped::rows, 2, 300).values != rows.values);
+
+  random_source random(24);
+  real_array const x = random.filled({1, 3, 3, 2});
+  auto const by_row = serial::dropout(x, real_array({1, 3, 1, 1}, {0, 2, 1}));
+  auto const by_column = serial::dropout(x, real_array({1, 1, 3, 1}, {0, 2, 1}));
+  for (std::int64_t i = 0; i < 3; ++i)
+    for (std::int64_t c = 0; c < 2; ++c) {
+      CHECK(by_row(0, 0, i, c) == 0);
+      CHECK(by_row(0, 1, i, c) == 2 * x(0, 1, i, c));
+      CHECK(by_column(0, i, 0, c) == 0);
+      CHECK(by_column(0, i, 1, c) == 2 * x(0, i, 1, c));
+    }
+  for (double rate : {1.0, -0.1, 1.5, std::numeric_limits<double>::quiet_NaN()})
+    CHECK_THROWS_WITH(serial::dropout_factors<double>(rows, rate),
+                      contains("it must be at least 0 and below 1"));
+  CHECK_THROWS_WITH(serial::dropout(x, real_array({1, 4, 1, 1})),
+                    contains("dropout: factors has extents (1, 4, 1, 1)"));
+}
+
+TEST_CASE("pairformer without sequence: no layers, dropped updates, masks of padding") {
+  random_source random(25);
+  real_array const z = random.filled({1, 3, 3, 4}), mask({1, 3, 3}, 1.0);
+  serial::pairformer_noseq_module<double> const none(0, 4, 2, 2);
+  CHECK(none.forward(z, mask).y.values == z.values);
+  CHECK_THROWS_WITH(none.forward(z, mask, {{}}), contains("for 1 layers, there are 0"));
+
+  serial::pairformer_noseq_layer<double> layer(4, 2, 2);
+  random.fill_parameters(layer);
+  real_array const zeros({1, 3, 1, 1}), columns({1, 1, 3, 1});
+  auto const dropped = layer.forward(z, mask, {zeros, zeros, zeros, columns}).y;
+  real_array expected = z;
+  expected += layer.transition_z.forward(z).y;
+  CHECK(dropped.values == expected.values);
+  CHECK(all_finite(layer.forward(z, real_array({1, 3, 3})).y));
+
+  auto const drawn = serial::pair_dropout<double>::drawn({1}, 0.5, 1, 64);
+  CHECK(drawn.tri_mul_out.values != drawn.tri_mul_in.values);
+  CHECK(drawn.tri_att_start.values != drawn.tri_att_end.values);
+  auto const narrow = serial::pair_dropout<float>::drawn({1}, 0.5, 1, 64);
+  CHECK(cast<float>(drawn.tri_att_end).values == narrow.tri_att_end.values);
 }

@@ -1,6 +1,7 @@
 // Hand-written gradients of every serial module against central differences.
 
 #include "dtm/serial/distogram_model.hpp"
+#include "dtm/serial/pairformer_noseq_module.hpp"
 #include "gradient_check.hpp"
 
 namespace {
@@ -36,6 +37,29 @@ void check_triangle(std::string const& name, serial::triangle_direction directio
       [&](real_array const& dy, auto& gradients) {
         return std::vector{module.backward(module.forward(x, mask).kept, dy, gradients)};
       });
+}
+
+/// The constant of the mask is small: differences of scores have to survive beside it.
+void check_attention(std::string const& name, serial::triangle_node node, std::int64_t tokens,
+                     bool masked_row) {
+  random_source random(13);
+  serial::triangle_attention<double> module(node, 3, 2, 2);
+  module.infinity = 2;
+  random.fill_parameters(module);
+  real_array x = random.filled({2, tokens, tokens, 3});
+  real_array mask = random.filled({2, tokens, tokens}, 0, 1);
+  if (masked_row)
+    for (std::int64_t j = 0; j < tokens; ++j) mask(1, 0, j) = mask(1, j, 0) = 0;
+  check_gradients(
+      name, module, {{"x", &x}}, [&] { return module.forward(x, mask).y; },
+      [&](real_array const& dy, auto& gradients) {
+        return std::vector{module.backward(module.forward(x, mask).kept, dy, gradients)};
+      });
+}
+
+template <class Module>
+void set_infinity(Module& layer, double value) {
+  layer.tri_att_start.infinity = layer.tri_att_end.infinity = value;
 }
 
 }  // namespace
@@ -104,6 +128,69 @@ TEST_CASE("triangle multiplication: gradients") {
   check_triangle("tri_mul incoming, one token", triangle_direction::incoming, 1, 5, false);
   check_triangle("tri_mul outgoing, all masked", triangle_direction::outgoing, 2, 3, true);
   check_triangle("tri_mul incoming, all masked", triangle_direction::incoming, 2, 3, true);
+}
+
+TEST_CASE("triangle attention: gradients") {
+  using serial::triangle_node;
+  check_attention("tri_att starting", triangle_node::starting, 3, false);
+  check_attention("tri_att ending", triangle_node::ending, 3, false);
+  check_attention("tri_att starting, one token", triangle_node::starting, 1, false);
+  check_attention("tri_att ending, one token", triangle_node::ending, 1, false);
+  check_attention("tri_att starting, a row masked", triangle_node::starting, 3, true);
+  check_attention("tri_att ending, a row masked", triangle_node::ending, 3, true);
+}
+
+TEST_CASE("dropout: gradients") {
+  random_source random(14);
+  testing::no_parameters none;
+  real_array x = random.filled({2, 3, 3, 2});
+  for (serial::dropped what : {serial::dropped::rows, serial::dropped::columns}) {
+    auto const factors =
+        serial::dropout_factors<double>(serial::dropout_uniform({3}, what, 2, 3), 0.5);
+    check_gradients(
+        what == serial::dropped::rows ? "dropout of rows" : "dropout of columns", none, {{"x", &x}},
+        [&] { return serial::dropout(x, factors); },
+        [&](real_array const& dy, auto&) { return std::vector{serial::dropout(dy, factors)}; });
+  }
+}
+
+TEST_CASE("pairformer layer without sequence: gradients") {
+  for (bool with_dropout : {false, true}) {
+    random_source random(15);
+    serial::pairformer_noseq_layer<double> module(3, 2, 2);
+    random.fill_parameters(module);
+    set_infinity(module, 2);
+    real_array z = random.filled({1, 3, 3, 3});
+    real_array const mask = random.filled({1, 3, 3}, 0, 1);
+    serial::pair_dropout<double> factors;
+    if (with_dropout) factors = serial::pair_dropout<double>::drawn({4}, 0.5, 1, 3);
+    check_gradients(
+        with_dropout ? "pairformer layer, dropout" : "pairformer layer", module, {{"z", &z}},
+        [&] { return module.forward(z, mask, factors).y; },
+        [&](real_array const& dy, auto& gradients) {
+          return std::vector{module.backward(module.forward(z, mask, factors).kept, dy, gradients)};
+        });
+  }
+}
+
+TEST_CASE("pairformer module without sequence: gradients") {
+  random_source random(16);
+  serial::pairformer_noseq_module<double> module(2, 3, 2, 1);
+  module.each_parameter([&](std::string const&, real_array& values) {
+    random.fill(values, -0.5,
+                0.5);  // or the second layer's scores leave nothing of their gradients
+  });
+  for (auto& layer : module.layers) set_infinity(layer, 2);
+  real_array z = random.filled({1, 2, 2, 3});
+  real_array const mask = random.filled({1, 2, 2}, 0, 1);
+  std::vector<serial::pair_dropout<double>> factors;
+  for (std::uint32_t layer : {0u, 1u})
+    factors.push_back(serial::pair_dropout<double>::drawn({5, 0, layer}, 0.25, 1, 2));
+  check_gradients(
+      "pairformer module", module, {{"z", &z}}, [&] { return module.forward(z, mask, factors).y; },
+      [&](real_array const& dy, auto& gradients) {
+        return std::vector{module.backward(module.forward(z, mask, factors).kept, dy, gradients)};
+      });
 }
 
 TEST_CASE("relative position encoder: gradients") {

@@ -5,6 +5,7 @@
 //   #include "dtm/backend/host/products.hpp"
 //   DTM_INSTANTIATE_PRODUCTS
 
+#include "dtm/backend/host/fused_attention.hpp"
 #include "dtm/backend/host/fused_rows.hpp"
 #include "dtm/backend/host/gemm.hpp"
 #include "dtm/backend/host/tiles.hpp"
@@ -16,6 +17,11 @@
 #define DTM_INSTANTIATE_FUSED(operation)                               \
   template void dtm::local::detail::host_fused<dtm::local::operation>( \
       dtm::instruction_set, dtm::local::operation const&, dtm::memory&);
+#define DTM_INSTANTIATE_ATTENTION(T, Result)                                                    \
+  template void dtm::local::detail::host_fused<dtm::local::attention_rows<T, Result>>(          \
+      dtm::instruction_set, dtm::local::attention_rows<T, Result> const&, dtm::memory&);        \
+  template void dtm::local::detail::host_fused<dtm::local::attention_rows_backward<T, Result>>( \
+      dtm::instruction_set, dtm::local::attention_rows_backward<T, Result> const&, dtm::memory&);
 #define DTM_INSTANTIATE_PRODUCTS_OF(T)               \
   DTM_INSTANTIATE_PRODUCT(T, T)                      \
   DTM_INSTANTIATE_FUSED(gated_to_planes<T>)          \
@@ -23,12 +29,14 @@
   DTM_INSTANTIATE_FUSED(gated_output<T>)             \
   DTM_INSTANTIATE_FUSED(gated_output_backward<T>)    \
   DTM_INSTANTIATE_FUSED(swiglu_rows<T>)              \
-  DTM_INSTANTIATE_FUSED(swiglu_rows_backward<T>)
-#define DTM_INSTANTIATE_PRODUCTS         \
-  DTM_INSTANTIATE_PRODUCTS_OF(float)     \
-  DTM_INSTANTIATE_PRODUCTS_OF(double)    \
-  DTM_INSTANTIATE_PRODUCTS_OF(dtm::bf16) \
-  DTM_INSTANTIATE_PRODUCT(dtm::bf16, float)
+  DTM_INSTANTIATE_FUSED(swiglu_rows_backward<T>)     \
+  DTM_INSTANTIATE_ATTENTION(T, T)
+#define DTM_INSTANTIATE_PRODUCTS            \
+  DTM_INSTANTIATE_PRODUCTS_OF(float)        \
+  DTM_INSTANTIATE_PRODUCTS_OF(double)       \
+  DTM_INSTANTIATE_PRODUCTS_OF(dtm::bf16)    \
+  DTM_INSTANTIATE_PRODUCT(dtm::bf16, float) \
+  DTM_INSTANTIATE_ATTENTION(dtm::bf16, float)
 
 namespace dtm::local::detail {
 
@@ -55,6 +63,8 @@ void host_product(instruction_set set, gemm_shape const& shape, T const* left, T
 /// The type in which an operation sums.
 template <template <class> class Operation, class T>
 accumulate_t<T> summed_in(Operation<T> const&);
+template <template <class, class> class Operation, class T, class Result>
+accumulate_t<T> summed_in(Operation<T, Result> const&);
 
 template <class Operation>
 void host_fused(instruction_set set, Operation const& operation, memory& storage) {

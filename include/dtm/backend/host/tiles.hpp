@@ -3,11 +3,14 @@
 // included into a namespace for each. They contain no lambdas: a lambda does not inherit the
 // instructions of the function around it.
 
+#include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
+#include "dtm/backend/fused_attention.hpp"
 #include "dtm/backend/fused_rows.hpp"
 #include "dtm/backend/host/instructions.hpp"
 #include "dtm/backend/local.hpp"
