@@ -175,9 +175,10 @@ namespace detail {
 template <class Tensor, class Mesh, class... D>
 std::int64_t bytes_of(site<Mesh> const& here, extents<D...> const& bound) {
   using layout_type = typename Tensor::layout_type;
+  auto const place = site_on<typename layout_type::mesh_type>(here);
   auto const global = checked_extents<layout_type>(
-      bind_shape<typename Tensor::shape_type>::from(bound), here.sizes);
-  return tile_of<layout_type>(global, here.sizes, here.coordinates).size() *
+      bind_shape<typename Tensor::shape_type>::from(bound), place.sizes);
+  return tile_of<layout_type>(global, place.sizes, place.coordinates).size() *
          std::int64_t(sizeof(typename Tensor::element_type));
 }
 

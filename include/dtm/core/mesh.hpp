@@ -125,4 +125,45 @@ struct site {
   }
 };
 
+namespace detail {
+
+template <class Mesh>
+struct transposed_mesh {
+  static_assert(false_for<Mesh>,
+                "dtm mesh: a mesh of three axes can be transposed: data parallel, rows, columns");
+};
+template <class Data, class Rows, class Columns>
+struct transposed_mesh<mesh<Data, Rows, Columns>> {
+  using type = mesh<Data, Columns, Rows>;
+};
+
+}  // namespace detail
+
+/// The same ranks with the axes of rows and columns in the other order: what shards the rows of a
+/// pair there shards the columns of its transpose here.
+template <class Mesh>
+using transposed_mesh_t = typename detail::transposed_mesh<Mesh>::type;
+
+/// The same place in a mesh of the same axes in another order.
+template <class To, class From>
+constexpr site<To> site_on(site<From> const& here) {
+  if constexpr (std::is_same_v<To, From>) {
+    return here;
+  } else {
+    static_assert(To::rank == From::rank, "dtm mesh: site_on is for meshes of the same axes");
+    site<To> there;
+    [&]<int... Axis>(std::integer_sequence<int, Axis...>) {
+      ((there.sizes[Axis] =
+            here.sizes[detail::checked_index<From, typename To::template axis_at<Axis>>::value],
+        there.coordinates[Axis] =
+            here.coordinates[detail::checked_index<From,
+                                                   typename To::template axis_at<Axis>>::value]),
+       ...);
+    }
+    (std::make_integer_sequence<int, To::rank>{});
+    there.storage = here.storage;
+    return there;
+  }
+}
+
 }  // namespace dtm

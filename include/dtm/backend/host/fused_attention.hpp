@@ -1,7 +1,8 @@
 #pragma once
-// The operations of backend/fused_attention.hpp on the host, as host/fused_rows.hpp has its own.
+// The operations of backend/fused_attention.hpp and attended_rows.hpp on the host, as
+// host/fused_rows.hpp has its own.
 
-#include "dtm/backend/fused_attention.hpp"
+#include "dtm/backend/attended_rows.hpp"
 #include "dtm/backend/host/fused_rows.hpp"
 
 namespace dtm::local {
@@ -14,5 +15,8 @@ struct fused_attention<host> {
     detail::host_fused(ctx.device().instructions(), operation, ctx.memory());
   }
 };
+
+template <>
+struct fused_attended_rows<host> : fused_attention<host> {};
 
 }  // namespace dtm::local

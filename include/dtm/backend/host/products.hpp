@@ -30,7 +30,11 @@
   DTM_INSTANTIATE_FUSED(gated_output_backward<T>)    \
   DTM_INSTANTIATE_FUSED(swiglu_rows<T>)              \
   DTM_INSTANTIATE_FUSED(swiglu_rows_backward<T>)     \
-  DTM_INSTANTIATE_ATTENTION(T, T)
+  DTM_INSTANTIATE_ATTENTION(T, T)                    \
+  DTM_INSTANTIATE_FUSED(norm_to_planes<T>)           \
+  DTM_INSTANTIATE_FUSED(norm_to_planes_backward<T>)  \
+  DTM_INSTANTIATE_FUSED(attended_rows<T>)            \
+  DTM_INSTANTIATE_FUSED(attended_rows_backward<T>)
 #define DTM_INSTANTIATE_PRODUCTS            \
   DTM_INSTANTIATE_PRODUCTS_OF(float)        \
   DTM_INSTANTIATE_PRODUCTS_OF(double)       \

@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "dtm/backend/fused_attention.hpp"
+#include "dtm/backend/attended_rows.hpp"
 #include "dtm/backend/fused_rows.hpp"
 #include "dtm/backend/host/instructions.hpp"
 #include "dtm/backend/local.hpp"

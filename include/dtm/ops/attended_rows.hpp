@@ -1,0 +1,231 @@
+#pragma once
+// The operations of backend/attended_rows.hpp on any device: as one where the device has them, else
+// composed from single steps, a block of rows at a time. Local.
+
+#include <cmath>
+#include <cstdint>
+
+#include "dtm/backend/attended_rows.hpp"
+#include "dtm/backend/local.hpp"
+#include "dtm/core/scratch.hpp"
+#include "dtm/kernels/elementwise.hpp"
+
+namespace dtm::local {
+
+namespace detail {
+
+template <class Context>
+inline constexpr bool attends_rows = fused_attended_rows<typename Context::device_type>::available;
+
+/// Rows whose positions keep a device busy.
+inline std::int64_t rows_together(attention_shape const& s) {
+  std::int64_t const each = 65536 / (s.queries > 0 ? s.queries : 1);
+  return each < 1 ? 1 : each < s.rows ? each : s.rows;
+}
+
+/// result [positions, out] = x [positions, in] W^T.
+template <class Context, class T>
+void project(Context& ctx, std::int64_t positions, std::int64_t in, std::int64_t out, T const* x,
+             T const* weight, T* result) {
+  gemm_shape shape{1, positions, out, in};
+  shape.right_transposed = true;
+  gemm(ctx, shape, x, weight, result);
+}
+/// dx (+)= dy W, dW += dy^T x.
+template <class Context, class T>
+void project_backward(Context& ctx, std::int64_t positions, std::int64_t in, std::int64_t out,
+                      T const* dy, T const* weight, T* dx, bool add) {
+  gemm_shape shape{1, positions, in, out};
+  shape.accumulate = add;
+  gemm(ctx, shape, dy, weight, dx);
+}
+template <class Context, class T, class A>
+void add_projection_gradient(Context& ctx, std::int64_t positions, std::int64_t in,
+                             std::int64_t out, T const* dy, T const* x, A* gradient) {
+  gemm_shape shape{1, out, in, positions};
+  shape.left_transposed = true;
+  shape.accumulate = true;
+  gemm(ctx, shape, dy, x, gradient);
+}
+
+template <class Context, class T>
+void norm_again(Context& ctx, normalised_rows<T> const& in, std::int64_t first,
+                std::int64_t positions, T* u) {
+  layer_norm_apply(ctx, positions, in.channels, in.x + first * in.channels,
+                   in.statistics.mean + first, in.statistics.rstd + first, in.norm.gamma,
+                   in.norm.beta, u);
+}
+
+/// q, k, v and g of a block, then what is asked for.
+template <class T>
+struct projected_rows {
+  scratch<T> u, q, k, v, g;
+  projected_rows(memory& storage, std::int64_t positions, std::int64_t channels,
+                 std::int64_t hidden)
+      : u(storage, positions * channels),
+        q(storage, positions * hidden),
+        k(storage, positions * hidden),
+        v(storage, positions * hidden),
+        g(storage, positions * hidden) {}
+  template <class Context>
+  void fill(Context& ctx, normalised_rows<T> const& in, attention_weights<T const> const& weights,
+            std::int64_t first, std::int64_t positions, std::int64_t hidden) {
+    norm_again(ctx, in, first, positions, u.data());
+    project(ctx, positions, in.channels, hidden, u.data(), weights.q, q.data());
+    project(ctx, positions, in.channels, hidden, u.data(), weights.k, k.data());
+    project(ctx, positions, in.channels, hidden, u.data(), weights.v, v.data());
+    project(ctx, positions, in.channels, hidden, u.data(), weights.g, g.data());
+  }
+};
+
+/// f(sample, rows, first position of all samples) for every block of rows.
+template <class F>
+void each_block_of_rows(attention_shape const& s, F const& f) {
+  std::int64_t const each = rows_together(s);
+  for (std::int64_t b = 0; b < s.batch; ++b)
+    for (std::int64_t row = 0; row < s.rows; row += each)
+      f(b, each < s.rows - row ? each : s.rows - row, (b * s.rows + row) * s.queries);
+}
+
+template <class T, class Operation>
+attention_input<T> input_of(Operation const& arg, projected_rows<T> const& made, std::int64_t b,
+                            std::int64_t rows, std::int64_t first) {
+  attention_shape const& s = arg.shape;
+  return {{1, rows, s.queries, s.keys, s.heads, s.width},
+          accumulate_t<T>(1) / std::sqrt(accumulate_t<T>(s.width)),
+          made.q.data(),
+          made.k.data(),
+          made.v.data(),
+          arg.bias + b * s.heads * s.queries * s.keys,
+          arg.mask + first};
+}
+
+}  // namespace detail
+
+template <class Context, class T>
+void run_rows(Context& ctx, norm_to_planes<T> const& arg) {
+  if constexpr (detail::attends_rows<Context>) {
+    run_attended(ctx, arg);
+  } else {
+    auto const& in = arg.in;
+    scratch<T> u(ctx.memory(), in.batch * in.positions * in.channels);
+    layer_norm_forward(ctx, in.batch * in.positions, in.channels, arg.eps, in.x, in.norm.gamma,
+                       in.norm.beta, u.data(), in.statistics.mean, in.statistics.rstd);
+    gemm_shape shape{1, arg.count, in.positions, in.channels};
+    shape.right_transposed = true;
+    for (std::int64_t b = 0; b < in.batch; ++b)
+      gemm(ctx, shape, arg.weight, u.data() + b * in.positions * in.channels,
+           arg.planes + b * arg.count * in.positions);
+  }
+}
+
+template <class Context, class T>
+void run_rows(Context& ctx, norm_to_planes_backward<T> const& arg) {
+  if constexpr (detail::attends_rows<Context>) {
+    run_attended(ctx, arg);
+  } else {
+    using A = accumulate_t<T>;
+    auto const& in = arg.in;
+    std::int64_t const count = in.batch * arg.count * in.positions,
+                       elements = in.batch * in.positions * in.channels;
+    scratch<T> planes(ctx.memory(), count), u(ctx.memory(), elements),
+        total(ctx.memory(), elements);
+    for_each(ctx, count, kernels::convert<A, T>{arg.d_planes, planes.data()});
+    for_each(ctx, elements, kernels::convert<T, T>{arg.du, total.data()});
+    detail::norm_again(ctx, in, 0, in.batch * in.positions, u.data());
+    for (std::int64_t b = 0; b < in.batch; ++b) {
+      T const* const plane = planes.data() + b * arg.count * in.positions;
+      std::int64_t const first = b * in.positions * in.channels;
+      gemm_shape adjoint{1, in.positions, in.channels, arg.count};
+      adjoint.left_transposed = true;
+      adjoint.accumulate = true;
+      gemm(ctx, adjoint, plane, arg.weight, total.data() + first);
+      gemm_shape sum{1, arg.count, in.channels, in.positions};
+      sum.accumulate = true;
+      gemm(ctx, sum, plane, u.data() + first, arg.gradient);
+    }
+    layer_norm_backward(ctx, in.batch * in.positions, in.channels, total.data(), in.x,
+                        in.statistics.mean, in.statistics.rstd, in.norm.gamma, arg.dx,
+                        arg.norm_gradient.gamma, arg.norm_gradient.beta);
+  }
+}
+
+template <class Context, class T>
+void run_rows(Context& ctx, attended_rows<T> const& arg) {
+  if constexpr (detail::attends_rows<Context>) {
+    run_attended(ctx, arg);
+  } else {
+    using A = accumulate_t<T>;
+    attention_shape const& s = arg.shape;
+    std::int64_t const channels = arg.in.channels, hidden = s.heads * s.width,
+                       most = detail::rows_together(s) * s.queries;
+    detail::projected_rows<T> made(ctx.memory(), most, channels, hidden);
+    scratch<T> o(ctx.memory(), arg.o == nullptr ? most * hidden : 0);
+    scratch<A> statistics(ctx.memory(), arg.statistics.max == nullptr ? 2 * most * s.heads : 0);
+    detail::each_block_of_rows(s, [&](std::int64_t b, std::int64_t rows, std::int64_t first) {
+      std::int64_t const positions = rows * s.queries;
+      made.fill(ctx, arg.in, arg.weights, first, positions, hidden);
+      bool const kept = arg.statistics.max != nullptr;
+      T* const out = arg.o != nullptr ? arg.o + first * hidden : o.data();
+      run_attention(
+          ctx, attention_rows<T>{detail::input_of(arg, made, b, rows, first),
+                                 out,
+                                 {kept ? arg.statistics.max + first * s.heads : statistics.data(),
+                                  kept ? arg.statistics.sum + first * s.heads
+                                       : statistics.data() + most * s.heads},
+                                 false});
+      for_each(ctx, positions * hidden, kernels::gate<T>{out, made.g.data(), made.q.data()});
+      detail::project(ctx, positions, hidden, channels, made.q.data(), arg.weights.o,
+                      arg.y + first * channels);
+    });
+  }
+}
+
+template <class Context, class T>
+void run_rows(Context& ctx, attended_rows_backward<T> const& arg) {
+  if constexpr (detail::attends_rows<Context>) {
+    run_attended(ctx, arg);
+  } else {
+    attention_shape const& s = arg.shape;
+    std::int64_t const channels = arg.in.channels, hidden = s.heads * s.width,
+                       most = detail::rows_together(s) * s.queries;
+    detail::projected_rows<T> made(ctx.memory(), most, channels, hidden);
+    scratch<T> dq(ctx.memory(), most * hidden), dk(ctx.memory(), most * hidden),
+        dv(ctx.memory(), most * hidden), d_o(ctx.memory(), most * hidden);
+    detail::each_block_of_rows(s, [&](std::int64_t b, std::int64_t rows, std::int64_t first) {
+      std::int64_t const positions = rows * s.queries;
+      T const* const dy = arg.dy + first * channels;
+      T const* const o = arg.o + first * hidden;
+      made.fill(ctx, arg.in, arg.weights, first, positions, hidden);
+      for_each(ctx, positions * hidden, kernels::gate<T>{o, made.g.data(), dq.data()});
+      detail::add_projection_gradient(ctx, positions, hidden, channels, dy, dq.data(),
+                                      arg.gradients.o);
+      detail::project_backward(ctx, positions, hidden, channels, dy, arg.weights.o, d_o.data(),
+                               false);
+      for_each(ctx, positions * hidden,
+               kernels::gate_backward<T>{d_o.data(), o, made.g.data(), d_o.data(), made.g.data()});
+      run_attention(ctx, attention_rows_backward<T>{detail::input_of(arg, made, b, rows, first),
+                                                    o,
+                                                    {arg.statistics.max + first * s.heads,
+                                                     arg.statistics.sum + first * s.heads},
+                                                    d_o.data(),
+                                                    dq.data(),
+                                                    dk.data(),
+                                                    dv.data(),
+                                                    arg.dbias + b * s.heads * s.queries * s.keys,
+                                                    false});
+      auto const finish = [&](T const* upstream, T const* weight, auto* gradient, bool add) {
+        detail::add_projection_gradient(ctx, positions, channels, hidden, upstream, made.u.data(),
+                                        gradient);
+        detail::project_backward(ctx, positions, channels, hidden, upstream, weight,
+                                 arg.du + first * channels, add);
+      };
+      finish(dq.data(), arg.weights.q, arg.gradients.q, false);
+      finish(dk.data(), arg.weights.k, arg.gradients.k, true);
+      finish(dv.data(), arg.weights.v, arg.gradients.v, true);
+      finish(made.g.data(), arg.weights.g, arg.gradients.g, true);
+    });
+  }
+}
+
+}  // namespace dtm::local
