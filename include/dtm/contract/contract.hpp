@@ -25,6 +25,23 @@ struct collectives {
   static constexpr int count = sizeof...(OnTensor);
 };
 
+namespace detail {
+
+template <class... List>
+struct joined_lists;
+template <template <class...> class List, class... A>
+struct joined_lists<List<A...>> {
+  using type = List<A...>;
+};
+template <template <class...> class List, class... A, class... B, class... Rest>
+struct joined_lists<List<A...>, List<B...>, Rest...> : joined_lists<List<A..., B...>, Rest...> {};
+
+}  // namespace detail
+
+/// Lists of a contract one after another: what a module does that is made of others.
+template <class... List>
+using joined_t = typename detail::joined_lists<List...>::type;
+
 /// Names of arguments and tensors, for messages, ledgers and the module map.
 namespace arg {
 #define DTM_NAME(name_)                         \

@@ -39,6 +39,16 @@ struct random_stream {
   }
 };
 
+/// Which draw of a dropout: `layer` counts the layers that have dropouts, `which` those of a layer.
+struct dropout_draw {
+  std::uint32_t seed = 0;
+  std::uint64_t step = 0;
+  std::uint32_t layer = 0;
+  std::uint32_t which = 0;  // 0 to 3
+
+  DTM_HD constexpr random_stream stream() const { return {seed, 4 * layer + which, step}; }
+};
+
 /// In [0, 1), a multiple of 2^-24 (float) or 2^-53 (double): every operation is exact.
 template <class A>
 struct uniform;

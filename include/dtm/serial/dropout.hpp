@@ -20,15 +20,7 @@ namespace dtm::serial {
 
 enum class dropped { rows, columns };
 
-/// Which draw of a program: `layer` counts the layers that have dropouts, `which` those of a layer.
-struct dropout_draw {
-  std::uint32_t seed = 0;
-  std::uint64_t step = 0;
-  std::uint32_t layer = 0;
-  std::uint32_t which = 0;  // 0 to 3
-
-  kernels::random_stream stream() const { return {seed, 4 * layer + which, step}; }
-};
+using kernels::dropout_draw;
 
 /// In [0, 1), multiples of 2^-24: (B, N, 1, 1) or (B, 1, N, 1).
 inline array<double> dropout_uniform(dropout_draw const& draw, dropped what, std::int64_t batch,
