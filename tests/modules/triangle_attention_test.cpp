@@ -1,4 +1,4 @@
-// Triangle attention with rows resident, on every mesh: 36 tokens divide by nine ranks.
+// Triangle attention on every mesh. With rows resident 36 tokens divide by nine ranks.
 
 #include "triangle_attention.hpp"
 
@@ -18,6 +18,25 @@ TEST_CASE("starting node, rows resident, weights as masks, fp64") {
 TEST_CASE("ending node, hidden channels of another number, weights as masks, fp64") {
   attention_on_meshes<double, ending, row_resident, 12, 3, 8>(36, plan_without_empty_rows(),
                                                               moderate_infinity);
+}
+
+TEST_CASE("starting node, ring, rows without a key, fp64") {
+  attention_on_meshes<double, starting, ring, 8, 2, 4>(12, plan_with_empty_rows());
+}
+TEST_CASE("ending node, ring, weights as masks, fp64") {
+  attention_on_meshes<double, ending, ring, 12, 3, 8>(12, plan_without_empty_rows(),
+                                                      moderate_infinity);
+}
+TEST_CASE("the ring is refused on a mesh that is not square, on all ranks") {
+  on_meshes([](auto& ctx) {
+    if (ctx.template size<cp0>() == ctx.template size<cp1>()) return;
+    using module_type = triangle_attention<starting, space_of<double>, 8, 2, 4, ring>;
+    module_type module(ctx);
+    auto const bound = extents{bind<batch>(2), bind<tokens>(12)};
+    module_type::X x(ctx, bound);
+    module_type::Mask mask(ctx, bound);
+    CHECK_THROWS_AS(module.forward(ctx, x, mask), mesh_error);
+  });
 }
 
 TEST_CASE("inference gives the bits of forward") {

@@ -59,6 +59,26 @@ decltype(auto) on_frame(Context& ctx, F&& f) {
   }
 }
 
+/// Statistics of a pair's positions, to be filled.
+template <class Statistics, class View, class X>
+Statistics fresh_statistics(View& view, X const& x) {
+  using type = typename Statistics::type;
+  global_extents<3> const positions{{x.global_extent(0), x.global_extent(1), x.global_extent(2)}};
+  return {type(view, positions), type(view, positions)};
+}
+
+/// x at the positions of the statistics, and its layer_norm.
+template <class Module, class T, class Statistics>
+local::normalised_rows<T> normalised_pair(Module const& m, T const* x, Statistics const& made) {
+  auto const held = made.mean.to_local();
+  return {x,
+          held.extent[0],
+          held.extent[1] * held.extent[2],
+          last_channels<typename Module::X>,
+          norm_weights_of(m.layer_norm),
+          pointers_to(made)};
+}
+
 }  // namespace detail
 
 template <class Node, class Space, std::int64_t C, std::int64_t Heads, std::int64_t Width>
@@ -125,7 +145,7 @@ struct row_resident_attention {
   static result forward(Context& ctx, Module const& m, X const& x, Mask const& mask) {
     return detail::on_frame<Node>(ctx, [&](auto& view) -> result {
       kept saved{exchanged(view, x, "x"),
-                 fresh_statistics(view, x),
+                 detail::fresh_statistics<statistics>(view, x),
                  hidden(view, extents_of(x, Heads * Width)),
                  score_statistic(view, score_extents(x)),
                  score_statistic(view, score_extents(x)),
@@ -141,7 +161,7 @@ struct row_resident_attention {
   template <class Context, class Module>
   static X infer(Context& ctx, Module const& m, X const& x, Mask const& mask) {
     return detail::on_frame<Node>(ctx, [&](auto& view) -> X {
-      auto const norm = fresh_statistics(view, x);
+      auto const norm = detail::fresh_statistics<statistics>(view, x);
       if constexpr (!is_ending)
         if (view.template size<columns>() == 1)  // rows are whole where they lie
           return returned(ctx, view, attend(view, m, x, x.data(), mask.data(), norm, nullptr, {}),
@@ -158,7 +178,7 @@ struct row_resident_attention {
   template <class Context, class Module, class Gradients>
   static X backward(Context& ctx, Module const& m, kept saved, X const& dy, Gradients& gradients) {
     return detail::on_frame<Node>(ctx, [&](auto& view) -> X {
-      auto const in = normalised(m, saved.x.data(), saved.norm);
+      auto const in = detail::normalised_pair(m, saved.x.data(), saved.norm);
       rows du(view, dy.global());
       auto d_bias = [&] {
         rows const upstream = exchanged(view, dy, "dy");
@@ -217,7 +237,7 @@ struct row_resident_attention {
   template <class View, class Module>
   static rows attend(View& view, Module const& m, X const& like, T const* x, T const* mask,
                      statistics const& norm, T* o, local::attention_statistics<A> scores) {
-    auto const in = normalised(m, x, norm);
+    auto const in = detail::normalised_pair(m, x, norm);
     auto const all_bias = gathered_bias(view, m, like, in);
     auto const added = additive(view, m, mask, in);
     rows y(view, like.global());
@@ -247,21 +267,6 @@ struct row_resident_attention {
     return added;
   }
 
-  template <class View>
-  static statistics fresh_statistics(View& view, X const& x) {
-    global_extents<3> const positions{{x.global_extent(0), x.global_extent(1), x.global_extent(2)}};
-    return {typename statistics::type(view, positions), typename statistics::type(view, positions)};
-  }
-  template <class Module>
-  static local::normalised_rows<T> normalised(Module const& m, T const* x, statistics const& made) {
-    auto const held = made.mean.to_local();
-    return {x,
-            held.extent[0],
-            held.extent[1] * held.extent[2],
-            C,
-            detail::norm_weights_of(m.layer_norm),
-            detail::pointers_to(made)};
-  }
   static local::attention_shape shape_of(statistics const& made) {
     auto const held = made.mean.to_local();
     return {held.extent[0], held.extent[1], held.extent[2], held.extent[2], Heads, Width};

@@ -14,6 +14,9 @@
 //                  (1 - 1/P) t (2 C + 1) elements sent per rank forward, (1 - 1/P) t 2 C backward,
 //                  and the bias, (Q - 1) t heads forward and twice that backward, once of it in
 //                  accumulate_t.
+//   ring           the reference's on a square P x P grid, u going round instead of k and v:
+//                  (P - 1) t ((1 + 1 / P) (C + 1 + heads) + heads / P) forward, and backward the same
+//                  and (P - 1) t ((1 + 1 / P) (C + heads) + heads / P) in accumulate_t.
 //
 // Saved, per rank: x, o (C + heads Width elements a position), the mask, two statistics a position and
 // two a position and head; no score and no gathered bias. Parameter gradients add, dx is assigned; the
@@ -25,6 +28,7 @@
 #include <utility>
 
 #include "dtm/contract/contract.hpp"
+#include "dtm/modules/ring_attention.hpp"
 #include "dtm/modules/row_resident_attention.hpp"
 #include "dtm/parameters/layers.hpp"
 
@@ -56,6 +60,11 @@ struct attention_schedule;
 template <class Node, class Space, std::int64_t C, std::int64_t Heads, std::int64_t Width>
 struct attention_schedule<Node, Space, C, Heads, Width, row_resident> {
   using type = row_resident_attention<Node, Space, C, Heads, Width>;
+};
+
+template <class Node, class Space, std::int64_t C, std::int64_t Heads, std::int64_t Width>
+struct attention_schedule<Node, Space, C, Heads, Width, ring> {
+  using type = ring_attention<Node, Space, C, Heads, Width>;
 };
 
 }  // namespace detail
