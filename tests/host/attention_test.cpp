@@ -366,6 +366,40 @@ TEST_CASE("a row without keys is the mean of its values") {
   }
 }
 
+TEST_CASE("what a mask leaves of the scores is added in the order of the formula") {
+  problem<double> p({1, 1, 4, 30, 1, 16}, 1, 1);
+  std::fill(p.mask.begin(), p.mask.end(), -1e9);  // a unit in the last place is 1e-7
+  for (instruction_set set : testing::instruction_sets()) {
+    auto const got = computed<double, double>(set, p, 1);
+    double in_order = 0, otherwise = 0;
+    for (std::int64_t j = 0; j < 4; ++j) {
+      std::vector<double> score[2];
+      for (std::int64_t n = 0; n < 30; ++n) {
+        real product = 0;
+        for (std::int64_t c = 0; c < 16; ++c)
+          product += real(p.scale) * p.q[std::size_t(j * 16 + c)] * p.k[std::size_t(n * 16 + c)];
+        double const bias = p.bias[std::size_t(j * 30 + n)];
+        score[0].push_back((double(product) - 1e9) + bias);
+        score[1].push_back((double(product) + bias) - 1e9);
+      }
+      for (int order : {0, 1}) {
+        double const max = *std::max_element(score[order].begin(), score[order].end());
+        double sum = 0, o = 0;
+        for (std::int64_t n = 0; n < 30; ++n) {
+          double const share = std::exp(score[order][std::size_t(n)] - max);
+          sum += share;
+          o += share * p.v[std::size_t(n * 16)];
+        }
+        double const error = std::fabs(o / sum - double(got.o[std::size_t(j * 16)]));
+        (order == 0 ? in_order : otherwise) = std::max(order == 0 ? in_order : otherwise, error);
+      }
+    }
+    INFO(name_of(set));
+    CHECK(in_order <= 100 * 0x1p-53);
+    CHECK(otherwise > 1e-9);
+  }
+}
+
 TEST_CASE("masked keys have no part, whatever they hold") {
   problem<float> p({1, 1, 7, 40, 1, 16}, 1, 1);
   auto const poisoned = [&] {
