@@ -11,15 +11,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "dtm/backend/host/products.hpp"
+#include "plain_memory.hpp"
 #include "sets.hpp"
 #include "support/catch.hpp"
 
@@ -29,19 +27,6 @@ namespace {
 
 using real = long double;
 using reals = std::vector<real>;
-
-dtm::memory& plain_memory() {
-  static dtm::memory storage = [] {
-    dtm::memory made;
-    made.allocate = [](void*, std::size_t bytes) {
-      void* const pointer = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-      return std::memset(pointer, 0xff, bytes);  // NaN: reading before writing is seen
-    };
-    made.release = [](void*, void* pointer, std::size_t) noexcept { std::free(pointer); };
-    return made;
-  }();
-  return storage;
-}
 
 template <class T>
 T to(double x) {
@@ -207,7 +192,7 @@ results computed(instruction_set set, problem<T> const& p, std::int64_t parts) {
   for (auto const& piece : pieces) {
     local::attention_rows<T, Result> const forward{
         piece.of.input(), o.data(), {max.data(), sum.data()}, piece.first > 0};
-    local::detail::host_fused(set, forward, plain_memory());
+    local::detail::host_fused(set, forward, testing::plain_memory());
   }
   std::vector<T> kept_o;
   for (Result value : o) kept_o.push_back(to<T>(double(value)));
@@ -223,7 +208,7 @@ results computed(instruction_set set, problem<T> const& p, std::int64_t parts) {
       std::fill(part_k.begin(), part_k.end(), Result(0.0f));
       std::fill(part_v.begin(), part_v.end(), Result(0.0f));
     }
-    local::detail::host_fused(set, backward, plain_memory());
+    local::detail::host_fused(set, backward, testing::plain_memory());
     auto const put = [&](auto const& part, auto& whole, std::int64_t lists, std::int64_t width) {
       for (std::int64_t l = 0; l < lists; ++l)
         std::copy_n(part.begin() + l * piece.count * width, piece.count * width,
