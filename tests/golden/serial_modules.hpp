@@ -26,32 +26,32 @@ inline outcome run_transition(case_file const& file) {
   return result;
 }
 
-inline outcome run_triangle_multiplication(case_file const& file,
-                                           serial::triangle_direction direction) {
-  serial::triangle_multiplication<double> module(direction,
-                                                 file.real("param.norm_in.weight").extent(0));
+/// A module of a pair and its mask.
+template <class Module>
+outcome run_masked(case_file const& file, Module module, std::string const& x,
+                   std::string const& mask, std::string const& y) {
   load_parameters(file, module);
   auto gradients = serial::zero_gradients(module);
   outcome result;
-  auto const [y, kept] = module.forward(file.real("input.x"), file.real("input.mask"));
-  result["output.y"] = y;
-  result["grad_input.x"] = module.backward(kept, file.real("grad_output.y"), gradients);
+  auto const [value, kept] = module.forward(file.real("input." + x), file.real("input." + mask));
+  result["output." + y] = value;
+  result["grad_input." + x] = module.backward(kept, file.real("grad_output." + y), gradients);
   store_gradients(gradients, result);
   return result;
+}
+
+inline outcome run_triangle_multiplication(case_file const& file,
+                                           serial::triangle_direction direction) {
+  serial::triangle_multiplication<double> const module(direction,
+                                                       file.real("param.norm_in.weight").extent(0));
+  return run_masked(file, module, "x", "mask", "y");
 }
 
 inline outcome run_triangle_attention(case_file const& file, serial::triangle_node node) {
   serial::triangle_attention<double> module(node, file.number("c_in", 0),
                                             file.number("c_hidden", 0), file.number("no_heads", 0));
   module.infinity = std::stod(file.text("inf"));
-  load_parameters(file, module);
-  auto gradients = serial::zero_gradients(module);
-  outcome result;
-  auto const [y, kept] = module.forward(file.real("input.x"), file.real("input.mask"));
-  result["output.y"] = y;
-  result["grad_input.x"] = module.backward(kept, file.real("grad_output.y"), gradients);
-  store_gradients(gradients, result);
-  return result;
+  return run_masked(file, module, "x", "mask", "y");
 }
 
 inline serial::pairformer_noseq_layer<double> pairformer_noseq_layer(case_file const& file) {
@@ -60,15 +60,7 @@ inline serial::pairformer_noseq_layer<double> pairformer_noseq_layer(case_file c
 }
 
 inline outcome run_pairformer_noseq_layer(case_file const& file) {
-  auto module = pairformer_noseq_layer(file);
-  load_parameters(file, module);
-  auto gradients = serial::zero_gradients(module);
-  outcome result;
-  auto const [z, kept] = module.forward(file.real("input.z"), file.real("input.pair_mask"));
-  result["output.z"] = z;
-  result["grad_input.z"] = module.backward(kept, file.real("grad_output.z"), gradients);
-  store_gradients(gradients, result);
-  return result;
+  return run_masked(file, pairformer_noseq_layer(file), "z", "pair_mask", "z");
 }
 
 inline outcome run_relative_position_encoder(case_file const& file) {

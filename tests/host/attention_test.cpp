@@ -11,15 +11,13 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
 #include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "dtm/backend/host/products.hpp"
+#include "plain_memory.hpp"
 #include "sets.hpp"
 #include "support/catch.hpp"
 
@@ -29,19 +27,6 @@ namespace {
 
 using real = long double;
 using reals = std::vector<real>;
-
-dtm::memory& plain_memory() {
-  static dtm::memory storage = [] {
-    dtm::memory made;
-    made.allocate = [](void*, std::size_t bytes) {
-      void* const pointer = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-      return std::memset(pointer, 0xff, bytes);  // NaN: reading before writing is seen
-    };
-    made.release = [](void*, void* pointer, std::size_t) noexcept { std::free(pointer); };
-    return made;
-  }();
-  return storage;
-}
 
 template <class T>
 T to(double x) {
@@ -207,7 +192,7 @@ results computed(instruction_set set, problem<T> const& p, std::int64_t parts) {
   for (auto const& piece : pieces) {
     local::attention_rows<T, Result> const forward{
         piece.of.input(), o.data(), {max.data(), sum.data()}, piece.first > 0};
-    local::detail::host_fused(set, forward, plain_memory());
+    local::detail::host_fused(set, forward, testing::plain_memory());
   }
   std::vector<T> kept_o;
   for (Result value : o) kept_o.push_back(to<T>(double(value)));
@@ -223,7 +208,7 @@ results computed(instruction_set set, problem<T> const& p, std::int64_t parts) {
       std::fill(part_k.begin(), part_k.end(), Result(0.0f));
       std::fill(part_v.begin(), part_v.end(), Result(0.0f));
     }
-    local::detail::host_fused(set, backward, plain_memory());
+    local::detail::host_fused(set, backward, testing::plain_memory());
     auto const put = [&](auto const& part, auto& whole, std::int64_t lists, std::int64_t width) {
       for (std::int64_t l = 0; l < lists; ++l)
         std::copy_n(part.begin() + l * piece.count * width, piece.count * width,
@@ -363,6 +348,40 @@ TEST_CASE("a row without keys is the mean of its values") {
     INFO(name_of(set));
     CHECK(double(worst) <= 100 * 0x1p-24);
     CHECK(got.sum[5] == 100);
+  }
+}
+
+TEST_CASE("what a mask leaves of the scores is added in the order of the formula") {
+  problem<double> p({1, 1, 4, 30, 1, 16}, 1, 1);
+  std::fill(p.mask.begin(), p.mask.end(), -1e9);  // a unit in the last place is 1e-7
+  for (instruction_set set : testing::instruction_sets()) {
+    auto const got = computed<double, double>(set, p, 1);
+    double in_order = 0, otherwise = 0;
+    for (std::int64_t j = 0; j < 4; ++j) {
+      std::vector<double> score[2];
+      for (std::int64_t n = 0; n < 30; ++n) {
+        real product = 0;
+        for (std::int64_t c = 0; c < 16; ++c)
+          product += real(p.scale) * p.q[std::size_t(j * 16 + c)] * p.k[std::size_t(n * 16 + c)];
+        double const bias = p.bias[std::size_t(j * 30 + n)];
+        score[0].push_back((double(product) - 1e9) + bias);
+        score[1].push_back((double(product) + bias) - 1e9);
+      }
+      for (int order : {0, 1}) {
+        double const max = *std::max_element(score[order].begin(), score[order].end());
+        double sum = 0, o = 0;
+        for (std::int64_t n = 0; n < 30; ++n) {
+          double const share = std::exp(score[order][std::size_t(n)] - max);
+          sum += share;
+          o += share * p.v[std::size_t(n * 16)];
+        }
+        double const error = std::fabs(o / sum - double(got.o[std::size_t(j * 16)]));
+        (order == 0 ? in_order : otherwise) = std::max(order == 0 ? in_order : otherwise, error);
+      }
+    }
+    INFO(name_of(set));
+    CHECK(in_order <= 100 * 0x1p-53);
+    CHECK(otherwise > 1e-9);
   }
 }
 

@@ -3,31 +3,17 @@
 // or remainder that an element lies in.
 
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <random>
 #include <vector>
 
 #include "dtm/backend/host/products.hpp"
+#include "plain_memory.hpp"
 #include "sets.hpp"
 #include "support/catch.hpp"
 
 using namespace dtm;
 
 namespace {
-
-dtm::memory& plain_memory() {
-  static dtm::memory storage = [] {
-    dtm::memory made;
-    made.allocate = [](void*, std::size_t bytes) {
-      void* const pointer = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-      return std::memset(pointer, 0xff, bytes);  // NaN: reading before writing is seen
-    };
-    made.release = [](void*, void* pointer, std::size_t) noexcept { std::free(pointer); };
-    return made;
-  }();
-  return storage;
-}
 
 template <class T>
 std::vector<T> whole_numbers(std::int64_t count, unsigned seed) {
@@ -58,7 +44,8 @@ void compare(local::gemm_shape const& s) {
       }
   for (instruction_set set : testing::instruction_sets()) {
     auto result = before;
-    local::detail::host_product(set, s, left.data(), right.data(), result.data(), plain_memory());
+    local::detail::host_product(set, s, left.data(), right.data(), result.data(),
+                                testing::plain_memory());
     INFO(name_of(set) << " batch " << s.batch << " m " << s.m << " n " << s.n << " k " << s.k
                       << " transposed " << s.left_transposed << s.right_transposed << " accumulate "
                       << s.accumulate);
@@ -101,18 +88,18 @@ TEST_CASE("no bit depends on the rows and columns that are computed with an elem
   for (instruction_set set : testing::instruction_sets()) {
     std::vector<float> whole(m * n), row(n), one(1);
     local::detail::host_product<float, float>(set, {1, m, n, k}, left.data(), right.data(),
-                                              whole.data(), plain_memory());
+                                              whole.data(), testing::plain_memory());
     std::int64_t differing = 0;
     for (std::int64_t i = 0; i < m; ++i) {
       local::detail::host_product<float, float>(set, {1, 1, n, k}, left.data() + i * k,
-                                                right.data(), row.data(), plain_memory());
+                                                right.data(), row.data(), testing::plain_memory());
       for (std::int64_t j = 0; j < n; ++j)
         differing += row[std::size_t(j)] != whole[std::size_t(i * n + j)];
       std::vector<float> column(k);
       for (std::int64_t l = 0; l < k; ++l)
         column[std::size_t(l)] = right[std::size_t(l * n + i % n)];
       local::detail::host_product<float, float>(set, {1, 1, 1, k}, left.data() + i * k,
-                                                column.data(), one.data(), plain_memory());
+                                                column.data(), one.data(), testing::plain_memory());
       differing += one[0] != whole[std::size_t(i * n + i % n)];
     }
     INFO(name_of(set));

@@ -39,9 +39,19 @@ struct buffers {
   numbers x = values(positions * channels), y = x, o = x, a = x, b = x, mask = values(positions),
           mean = mask, rstd = mask, gamma = values(channels), beta = gamma,
           w1 = values(channels * hidden), w2 = w1, w3 = w1, g1 = w1, g2 = w1, g3 = w1,
-          dgamma = gamma, dbeta = gamma;
+          dgamma = gamma, dbeta = gamma, max = values(2 * positions), sum = max, bias = max,
+          dbias = max, dq = x, dk = x, dv = x;
   memory storage = plain_memory();
 
+  local::attention_input<float> attention() {
+    return {{1, side, side, side, 2, channels / 2},
+            0.2f,
+            x.data(),
+            a.data(),
+            b.data(),
+            bias.data(),
+            mask.data()};
+  }
   local::normalised_rows<float> rows() {
     return {
         x.data(), 1, positions, channels, {gamma.data(), beta.data()}, {mean.data(), rstd.data()}};
@@ -67,6 +77,23 @@ int main(int arguments, char** argument) {
     local::detail::host_fused(set, operation, m.storage);
   };
   std::map<std::string, std::function<void()>> const all{
+      {"attention",
+       [&] {
+         fused(local::attention_rows<float>{
+             m.attention(), m.o.data(), {m.max.data(), m.sum.data()}, false});
+       }},
+      {"attention_backward",
+       [&] {
+         fused(local::attention_rows_backward<float>{m.attention(),
+                                                     m.o.data(),
+                                                     {m.max.data(), m.sum.data()},
+                                                     m.y.data(),
+                                                     m.dq.data(),
+                                                     m.dk.data(),
+                                                     m.dv.data(),
+                                                     m.dbias.data(),
+                                                     false});
+       }},
       {"product_nt", [&] { product(false, true); }},
       {"product_tn", [&] { product(true, false); }},
       {"product_nn", [&] { product(false, false); }},

@@ -25,7 +25,7 @@ struct fused_attention {
   static constexpr bool available = false;
 };
 
-/// Samples, rows of a sample, queries and keys of a row; width: channels of a head, any number.
+/// Samples, rows of a sample, queries and keys of a row, at least one; width: channels of a head.
 struct attention_shape {
   std::int64_t batch, rows, queries, keys, heads, width;
 };
@@ -75,6 +75,7 @@ struct attention_rows_backward {
   bool add;
 };
 
+/// Either of them, on the context's device.
 template <class Context, class Operation>
 void run_attention(Context& ctx, Operation const& operation) {
   fused_attention<typename Context::device_type>::run(ctx, operation);
