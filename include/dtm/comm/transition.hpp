@@ -119,7 +119,8 @@ constexpr bool pending_maximum(layout<Mesh, Shape, P...>*) {
 template <class Context, class X>
 void require_finite(Context& ctx, X const& x, char const* operation, char const* name,
                     call_site where) {
-  if constexpr (floating_element<typename X::element_type> && requires { ctx.world(); }) {
+  if constexpr (has_values<typename X::device_type> &&
+                floating_element<typename X::element_type> && requires { ctx.world(); }) {
     world& ranks = ctx.world();
     if (int(ranks.level()) < int(check_level::data)) return;
     constexpr bool maximum =
