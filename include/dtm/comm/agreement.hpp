@@ -129,9 +129,10 @@ auto agree(world& ranks, F&& risky, call_site where = call_site::current())
 /// Refused: of ranks that have no values none can say one. `planned_agreement` names it.
 template <class T>
 agreed<T> agree_on(planned_world&, T, int = 0, call_site = call_site::current()) {
-  static_assert(dtm::detail::false_for<T>,
-                "dtm planner: a planned tensor has no values, so there is none to agree on; say for "
-                "which value to plan: comm::planned_agreement(world, value)");
+  static_assert(
+      dtm::detail::false_for<T>,
+      "dtm planner: a planned tensor has no values, so there is none to agree on; say for "
+      "which value to plan: comm::planned_agreement(world, value)");
   __builtin_unreachable();
 }
 inline void agree(planned_world& ranks, bool ok, std::string const& text,

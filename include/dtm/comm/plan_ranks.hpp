@@ -126,9 +126,8 @@ class planned_replay {
       std::size_t const there = place(to);
       if (sent[there] != expected[at])
         throw collective_mismatch("collective mismatch: the counts of " + describe(numbered(from)) +
-                                  " do not fit together\n  rank " +
-                                  std::to_string(members[at]) + " sends " +
-                                  std::to_string(sent[there]) + " elements to rank " +
+                                  " do not fit together\n  rank " + std::to_string(members[at]) +
+                                  " sends " + std::to_string(sent[there]) + " elements to rank " +
                                   std::to_string(members[there]) + ", which expects " +
                                   std::to_string(expected[at]));
     }
@@ -167,8 +166,8 @@ class planned_replay {
   }
 
   std::vector<std::unique_ptr<planned_world>> const& played_;
-  std::vector<std::size_t> next_;                      // of each rank, in its sequence
-  std::map<int, std::size_t> index_;                   // by rank
+  std::vector<std::size_t> next_;                        // of each rank, in its sequence
+  std::map<int, std::size_t> index_;                     // by rank
   std::map<std::vector<int>, std::uint64_t> completed_;  // by the ranks of a group
   std::set<std::vector<std::size_t>> seen_;
 };
@@ -191,7 +190,8 @@ auto plan_ranks(int ranks, std::vector<int> const& which, Play&& play) {
         results.push_back(play(world));
     } catch (...) {
       auto failed = current_failure(rank);
-      failed.text += " (planned rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ")";
+      failed.text +=
+          " (planned rank " + std::to_string(rank) + " of " + std::to_string(ranks) + ")";
       throw_same(failed);
     }
   }

@@ -23,8 +23,8 @@ namespace dtm::comm {
 
 /// What a transport does with operands that a plan can see.
 struct planned_transport {
-  memory* buffers = nullptr;       // from where copies come; null: on no account
-  bool refuses_overlap = false;    // reads the operand while it writes the result, as NCCL does
+  memory* buffers = nullptr;     // from where copies come; null: on no account
+  bool refuses_overlap = false;  // reads the operand while it writes the result, as NCCL does
 };
 
 /// Must be waited for, as every operation.
@@ -219,10 +219,10 @@ class planned_mesh_groups {
     for (unsigned mask = 0; mask < 1u << sizes_.size(); ++mask) {
       auto members = std::make_shared<std::vector<int> const>(
           detail::mesh_members(sizes_, coordinates_, mask));
-      int const rank = int(std::find(members->begin(), members->end(), ranks.rank()) -
-                           members->begin());
-      groups_.push_back(std::make_unique<planned_group>(
-          ranks, std::move(members), rank, detail::mesh_axes(names_, mask), *ledger_));
+      int const rank =
+          int(std::find(members->begin(), members->end(), ranks.rank()) - members->begin());
+      groups_.push_back(std::make_unique<planned_group>(ranks, std::move(members), rank,
+                                                        detail::mesh_axes(names_, mask), *ledger_));
     }
   }
 

@@ -38,9 +38,8 @@ void host_product(instruction_set set, gemm_shape const& shape, T const* left, T
                   Result* result, memory& storage) {
   product_memory<T, Result> space(set, shape, storage);
   auto const multiply_to = [&](auto* to) {
-    tiles::with(set, [&](auto loops) {
-      loops.multiply(shape, left, right, to, space.workspace.data());
-    });
+    tiles::with(
+        set, [&](auto loops) { loops.multiply(shape, left, right, to, space.workspace.data()); });
   };
   if constexpr (!std::is_same_v<Result, accumulate_t<T>>) {
     if (auto* const wide = space.wide.data(); wide != nullptr) {
