@@ -10,7 +10,8 @@ namespace {
 
 using grid = mesh<dp, cp0, cp1>;
 
-/// What every rank of an 8 x 8 mesh sends in a forward pass.
+// [triangle]
+/// What every rank of an 8 x 8 mesh needs for a forward pass.
 template <class T, class Device>
 std::vector<measurement> triangle_on_64(std::int64_t n) {
   using S = space<T, grid, planned<Device>>;
@@ -24,6 +25,7 @@ std::vector<measurement> triangle_on_64(std::int64_t n) {
     return measure(ctx, [&] { return module.forward(ctx, x, mask); });
   });
 }
+// [triangle]
 
 }  // namespace
 
