@@ -2,6 +2,7 @@
 #include "dtm/planned.hpp"
 #include "dtm/io/state.hpp"
 #include "dtm/modules/transition.hpp"
+#include "dtm/parameters/gradients.hpp"
 #include "dtm/testing/full_tensor.hpp"
 #include "negative/vocabulary.hpp"
 

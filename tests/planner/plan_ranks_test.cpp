@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 
+#include "dtm/comm/communicator.hpp"
 #include "dtm/modules/triangle_multiplication.hpp"
 #include "dtm/planned.hpp"
 #include "support/catch.hpp"
 
 using namespace dtm;
 using dtm::testing::contains;
+
+static_assert(comm::communicator<comm::planned_group>);
 
 namespace {
 
