@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include <dtm/core/type_list.hpp>
+
 #include "world.hpp"
 
 namespace dtm::comm {
@@ -19,7 +21,7 @@ namespace dtm::comm {
 class planned_world;  // comm/planned_world.hpp
 
 /// A run-time value that is the same on every rank. Only agree_on makes one, so a loop bound of
-/// this type cannot differ.
+/// this type cannot differ; in a plan planned_agreement does.
 template <class T>
 class agreed {
  public:

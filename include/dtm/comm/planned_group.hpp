@@ -3,6 +3,7 @@
 // the ledger is written and copies of operands and results are on the account of communication as the
 // planned transport has them; nothing is sent, and operands are not touched.
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <exception>
