@@ -15,8 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include <dtm/comm/mesh_shape.hpp>
+
 #include "group.hpp"
-#include "mesh_shape.hpp"
 #include "world.hpp"
 
 namespace dtm::comm {
