@@ -36,6 +36,13 @@ namespace dtm {
 template <class Device>
 class backend;
 
+/// The ranks that a device's contexts are among, and their groups.
+template <class Device>
+struct ranks_of {
+  using world = comm::world;
+  using groups = comm::mesh_groups;
+};
+
 namespace detail {
 
 template <class Mesh>
@@ -52,10 +59,12 @@ class context {
  public:
   using device_type = Device;
   using mesh_type = Mesh;
+  using world_type = typename ranks_of<Device>::world;
+  using groups_type = typename ranks_of<Device>::groups;
 
   using options = typename backend<Device>::options;
 
-  context(comm::world& world, std::vector<int> sizes, std::uint64_t seed = 0, options chosen = {})
+  context(world_type& world, std::vector<int> sizes, std::uint64_t seed = 0, options chosen = {})
       : world_(world),
         groups_(world, detail::axis_names<Mesh>(), pinned_sizes(sizes)),
         seed_(seed),
@@ -73,8 +82,8 @@ class context {
   context& operator=(context const&) = delete;
 
   site<Mesh> const& where() const { return site_; }
-  comm::world& world() { return world_; }
-  comm::mesh_groups& groups() { return groups_; }
+  world_type& world() { return world_; }
+  groups_type& groups() { return groups_; }
   comm::ledger& ledger() { return groups_.ledger(); }
   dtm::memory& memory() { return memory_; }
   std::uint64_t seed() const { return seed_; }
@@ -118,8 +127,8 @@ class context {
     return sizes;
   }
 
-  comm::world& world_;
-  comm::mesh_groups groups_;
+  world_type& world_;
+  groups_type groups_;
   dtm::memory memory_;
   site<Mesh> site_;
   std::uint64_t seed_;

@@ -12,12 +12,16 @@
 #include <utility>
 #include <vector>
 
+#include <dtm/core/type_list.hpp>
+
 #include "world.hpp"
 
 namespace dtm::comm {
 
+class planned_world;  // comm/planned_world.hpp
+
 /// A run-time value that is the same on every rank. Only agree_on makes one, so a loop bound of
-/// this type cannot differ.
+/// this type cannot differ; in a plan planned_agreement does.
 template <class T>
 class agreed {
  public:
@@ -28,6 +32,8 @@ class agreed {
   explicit agreed(T value) : value_(std::move(value)) {}
   template <class U>
   friend agreed<U> agree_on(world&, U, int, call_site);
+  template <class U>
+  friend agreed<U> planned_agreement(planned_world&, U, call_site);
   T value_;
 };
 
@@ -120,5 +126,21 @@ auto agree(world& ranks, F&& risky, call_site where = call_site::current())
     return std::move(*value);
   }
 }
+
+// ---- the same for the planner, defined in comm/planned_world.hpp ----
+/// Refused: of ranks that have no values none can say one. `planned_agreement` names it.
+template <class T>
+agreed<T> agree_on(planned_world&, T, int = 0, call_site = call_site::current()) {
+  static_assert(
+      dtm::detail::false_for<T>,
+      "dtm planner: a planned tensor has no values, so there is none to agree on; say for "
+      "which value to plan: comm::planned_agreement(world, value)");
+  __builtin_unreachable();
+}
+inline void agree(planned_world& ranks, bool ok, std::string const& text,
+                  call_site where = call_site::current());
+template <std::invocable F>
+auto agree(planned_world& ranks, F&& risky, call_site where = call_site::current())
+    -> std::invoke_result_t<F>;
 
 }  // namespace dtm::comm

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include <dtm/comm/mesh_shape.hpp>
+
 #include "group.hpp"
 #include "world.hpp"
 
@@ -30,10 +32,7 @@ class mesh_groups {
         sizes_(std::move(sizes)),
         ledger_(std::make_unique<comm::ledger>()) {
     agree_on_shape(ranks, where);
-    int rest = ranks.rank();
-    coordinates_.resize(sizes_.size());
-    for (std::size_t axis = sizes_.size(); axis-- > 0; rest /= sizes_[axis])
-      coordinates_[axis] = rest % sizes_[axis];
+    coordinates_ = detail::mesh_coordinates(sizes_, ranks.rank());
     make_groups(ranks);
   }
 
@@ -66,13 +65,7 @@ class mesh_groups {
   comm::ledger const& ledger() const { return *ledger_; }
 
  private:
-  std::string shape() const {
-    std::string text;
-    for (std::size_t axis = 0; axis < names_.size(); ++axis)
-      text += (axis ? " x " : "") + names_[axis] + "=" +
-              (axis < sizes_.size() ? std::to_string(sizes_[axis]) : std::string("?"));
-    return text.empty() ? "no axes" : text;
-  }
+  std::string shape() const { return detail::mesh_text(names_, sizes_); }
 
   /// Always compared, at every check level: ranks with other meshes would make other communicators.
   void agree_on_shape(world& ranks, call_site where) const {
@@ -94,48 +87,13 @@ class mesh_groups {
       all.fail(failure_kind::mesh, table);
     }
     all.close(what);
-    refuse_bad_shape(ranks.size());
+    detail::refuse_bad_mesh(names_, sizes_, ranks.size());
   }
 
-  /// The same on all ranks, since they agree on the shape.
-  void refuse_bad_shape(int ranks) const {
-    if (names_.size() != sizes_.size() || sizes_.size() > 8)
-      throw mesh_error(
-          "a mesh has as many names as sizes and at most 8 axes: " + std::to_string(names_.size()) +
-          " names, " + std::to_string(sizes_.size()) + " sizes");
-    std::int64_t product = 1;
-    for (int size : sizes_) {
-      if (size < 1) throw mesh_error("mesh " + shape() + ": every axis has at least one rank");
-      product = std::min(product * size, std::int64_t(1) << 31);  // enough to be wrong
-    }
-    if (product != ranks)
-      throw mesh_error("mesh " + shape() + " has " + std::to_string(product) +
-                       " places, but there are " + std::to_string(ranks) +
-                       " ranks: start the program with mpiexec -n " + std::to_string(product) +
-                       " or choose sizes whose product is " + std::to_string(ranks));
-  }
-
-  /// Ranks that differ from this one only in the axes of the mask.
   std::vector<int> members(unsigned mask) const {
-    std::vector<int> found{0};
-    for (std::size_t axis = 0; axis < sizes_.size(); ++axis) {
-      std::vector<int> longer;
-      for (int base : found)
-        if (mask >> axis & 1u)
-          for (int i = 0; i < sizes_[axis]; ++i) longer.push_back(base * sizes_[axis] + i);
-        else
-          longer.push_back(base * sizes_[axis] + coordinates_[axis]);
-      found = std::move(longer);
-    }
-    return found;
+    return detail::mesh_members(sizes_, coordinates_, mask);
   }
-
-  std::string name_of(unsigned mask) const {
-    std::string text;
-    for (std::size_t axis = 0; axis < names_.size(); ++axis)
-      if (mask >> axis & 1u) text += (text.empty() ? "" : "*") + names_[axis];
-    return text.empty() ? "none" : text;
-  }
+  std::string name_of(unsigned mask) const { return detail::mesh_axes(names_, mask); }
 
   /// In the order of the mask, which is the same everywhere. Masks that differ only in axes of size
   /// one share a channel.

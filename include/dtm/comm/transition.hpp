@@ -80,8 +80,8 @@ class [[nodiscard]] in_flight {
  public:
   using element_type = typename Result::element_type;
 
-  in_flight(Context& ctx, Result result, scratch<element_type> sent,
-            scratch<element_type> received, Messages messages, Finish finish)
+  in_flight(Context& ctx, Result result, scratch<element_type> sent, scratch<element_type> received,
+            Messages messages, Finish finish)
       : ctx_(ctx),
         result_(std::move(result)),
         sent_(std::move(sent)),
@@ -119,7 +119,8 @@ constexpr bool pending_maximum(layout<Mesh, Shape, P...>*) {
 template <class Context, class X>
 void require_finite(Context& ctx, X const& x, char const* operation, char const* name,
                     call_site where) {
-  if constexpr (floating_element<typename X::element_type> && requires { ctx.world(); }) {
+  if constexpr (has_values<typename X::device_type> && floating_element<typename X::element_type> &&
+                requires { ctx.world(); }) {
     world& ranks = ctx.world();
     if (int(ranks.level()) < int(check_level::data)) return;
     constexpr bool maximum =

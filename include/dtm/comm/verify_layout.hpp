@@ -30,7 +30,7 @@ constexpr unsigned replicated_axes() {
 /// Found by from_local where the context has a world; `got` is the size of the block that was
 /// given.
 template <class Context, class T, class Layout, class Device>
-requires requires(Context& ctx) {
+requires has_values<Device> && requires(Context& ctx) {
   ctx.world();
 }
 void verify_claim(Context& ctx, tensor<T, Layout, Device> const& x, std::int64_t got) {
@@ -42,7 +42,7 @@ void verify_claim(Context& ctx, tensor<T, Layout, Device> const& x, std::int64_t
 }
 
 template <class Context, class T, class Layout, class Device>
-requires requires(Context& ctx) {
+requires has_values<Device> && requires(Context& ctx) {
   ctx.world();
 }
 void verify_replicas(Context& ctx, tensor<T, Layout, Device> const& x) {

@@ -45,6 +45,8 @@ class host_copy {
 
 template <class T, class Layout, class Device>
 host_copy<T, Device> on_host(tensor<T, Layout, Device> const& x) {
+  static_assert(has_values<Device>,
+                "dtm planner: a planned tensor has no values; plan only what runs without them");
   return host_copy<T, Device>(*x.where().storage, x.data(), x.size());
 }
 

@@ -129,14 +129,18 @@ class [[nodiscard]] memory_tag {
   memory_tag(memory_tag const&) = delete;
   memory_tag& operator=(memory_tag const&) = delete;
   ~memory_tag() {
-    auto const most = peaks(storage_);
-    storage_.marks.note({storage_.tag, most.tensors - before_.tensors,
-                         most.communication - before_.communication,
-                         most.together - before_.together, 1});
+    storage_.marks.note(so_far());
     raise(storage_.peak_bytes, outer_.tensors);
     raise(storage_.communication.peak_bytes, outer_.communication);
     raise(storage_.together.peak_bytes, outer_.together);
     storage_.tag = outer_tag_;
+  }
+
+  /// What is noted if the scope ends now.
+  memory_mark so_far() const {
+    auto const most = peaks(storage_);
+    return {storage_.tag, most.tensors - before_.tensors,
+            most.communication - before_.communication, most.together - before_.together, 1};
   }
 
  private:

@@ -155,6 +155,8 @@ class tensor
   /// size() elements to or from memory that the host may touch; data() of a device's tensor is
   /// not.
   void copy_to_host(T* to) const {
+    static_assert(has_values<Device>,
+                  "dtm planner: a planned tensor has no values; plan only what runs without them");
     site_.storage->copy_to_host(to, data_, std::size_t(bytes()));
   }
   void copy_from_host(T const* from) {

@@ -31,6 +31,8 @@ namespace dtm::io {
 /// memory where that is the host's, otherwise holds copies.
 template <class Module>
 std::vector<tensor_to_write> state_dict(Module const& module) {
+  static_assert(has_values<typename Module::space_type::device>,
+                "dtm planner: a planned tensor has no values; plan only what runs without them");
   std::vector<tensor_to_write> state;
   using T = typename Module::element;
   for (auto const& view : named_parameters(module)) {
@@ -68,8 +70,20 @@ void load_state(comm::world& world, Module& module, std::string const& path) {
     for (auto const& view : views) read.push_back(file.template read_as<T>(view.name));
     return read;
   });
-  for (std::size_t p = 0; p < views.size(); ++p)
-    views[p].assign(values[p]);
+  for (std::size_t p = 0; p < views.size(); ++p) views[p].assign(values[p]);
+}
+
+/// Refused of planned parameters.
+template <class Module>
+void save_state(comm::planned_world&, Module const&, std::string const&,
+                metadata_to_write const& = {}) {
+  static_assert(dtm::detail::false_for<Module>,
+                "dtm planner: a planned tensor has no values to write; plan without files");
+}
+template <class Module>
+void load_state(comm::planned_world&, Module&, std::string const&) {
+  static_assert(dtm::detail::false_for<Module>,
+                "dtm planner: a planned tensor has no values, none are read; plan without files");
 }
 
 }  // namespace dtm::io

@@ -21,7 +21,7 @@ namespace dtm::testing {
 /// The group that the harness itself talks over: every rank of the mesh, whatever the context says
 /// of along_all.
 template <class Context>
-comm::group& everyone(Context& ctx) {
+auto& everyone(Context& ctx) {
   return ctx.groups().along((1u << Context::mesh_type::rank) - 1u);
 }
 

@@ -9,6 +9,7 @@
 #include "dtm/backend/host/fused_rows.hpp"
 #include "dtm/backend/host/gemm.hpp"
 #include "dtm/backend/host/tiles.hpp"
+#include "dtm/backend/host/workspace.hpp"
 
 #define DTM_INSTANTIATE_PRODUCT(T, Result)                                              \
   template void dtm::local::detail::host_product<T, Result>(                            \
@@ -47,36 +48,28 @@ namespace dtm::local::detail {
 template <class T, class Result>
 void host_product(instruction_set set, gemm_shape const& shape, T const* left, T const* right,
                   Result* result, memory& storage) {
-  using A = accumulate_t<T>;
-  if constexpr (!std::is_same_v<Result, A>) {
-    if (tiles::needs_wide_result<A>(set, shape.k)) {  // sums between blocks are not rounded
-      std::int64_t const count = shape.batch * shape.m * shape.n;
-      scratch<A> wide(storage, count);
+  product_memory<T, Result> space(set, shape, storage);
+  auto const multiply_to = [&](auto* to) {
+    tiles::with(
+        set, [&](auto loops) { loops.multiply(shape, left, right, to, space.workspace.data()); });
+  };
+  if constexpr (!std::is_same_v<Result, accumulate_t<T>>) {
+    if (auto* const wide = space.wide.data(); wide != nullptr) {
+      std::int64_t const count = space.wide.size();
       if (shape.accumulate)
-        for (std::int64_t i = 0; i < count; ++i) wide.data()[i] = A(result[i]);
-      host_product(set, shape, left, right, wide.data(), storage);
-      for (std::int64_t i = 0; i < count; ++i) result[i] = Result(wide.data()[i]);
+        for (std::int64_t i = 0; i < count; ++i) wide[i] = accumulate_t<T>(result[i]);
+      multiply_to(wide);
+      for (std::int64_t i = 0; i < count; ++i) result[i] = Result(wide[i]);
       return;
     }
   }
-  scratch<A> workspace(storage, tiles::product_workspace<A>(set, shape.k));
-  tiles::with(set,
-              [&](auto loops) { loops.multiply(shape, left, right, result, workspace.data()); });
+  multiply_to(result);
 }
-
-/// The type in which an operation sums.
-template <template <class> class Operation, class T>
-accumulate_t<T> summed_in(Operation<T> const&);
-template <template <class, class> class Operation, class T, class Result>
-accumulate_t<T> summed_in(Operation<T, Result> const&);
 
 template <class Operation>
 void host_fused(instruction_set set, Operation const& operation, memory& storage) {
-  using A = decltype(summed_in(operation));
-  tiles::with(set, [&](auto loops) {
-    scratch<A> workspace(storage, loops.fused_workspace_size(operation));
-    loops.run(operation, workspace.data());
-  });
+  auto workspace = fused_memory(set, operation, storage);
+  tiles::with(set, [&](auto loops) { loops.run(operation, workspace.data()); });
 }
 
 }  // namespace dtm::local::detail

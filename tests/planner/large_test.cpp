@@ -1,0 +1,53 @@
+// Meshes and extents that no test machine has: by the formulas of triangle multiplication.
+
+#include "dtm/modules/triangle_multiplication.hpp"
+#include "dtm/planned.hpp"
+#include "support/catch.hpp"
+
+using namespace dtm;
+
+namespace {
+
+using grid = mesh<dp, cp0, cp1>;
+
+// [triangle]
+/// What every rank of an 8 x 8 mesh needs for a forward pass.
+template <class T, class Device>
+std::vector<measurement> triangle_on_64(std::int64_t n) {
+  using S = space<T, grid, planned<Device>>;
+  using module_type = triangle_multiplication<outgoing, S, 128>;
+  return comm::plan_ranks(64, [&](comm::planned_world& world) {
+    context<planned<Device>, grid> ctx(world, {1, 8, 8});
+    module_type const module(ctx);
+    auto const bound = extents{bind<batch>(1), bind<tokens>(n)};
+    typename module_type::X const x(ctx, bound);
+    typename module_type::Mask const mask(ctx, bound);
+    return measure(ctx, [&] { return module.forward(ctx, x, mask); });
+  });
+}
+// [triangle]
+
+}  // namespace
+
+TEST_CASE("triangle multiplication of 30 000 tokens on 64 ranks") {
+  std::int64_t const tile = std::int64_t(3750) * 3750, channels = 128;
+  for (auto const& rank : triangle_on_64<bf16, cuda>(30000)) {
+    // 3 (1 - 1/P) u sent; 64 ranks have two of the 128 channels each
+    CHECK(rank.sent_bytes() == 3 * tile * channels * 2 * 63 / 64);
+    CHECK(rank.collectives() == 3);
+    // y, and kept: x, o, a, b, the mask and four statistics a position
+    CHECK(rank.kept_bytes == tile * (5 * channels * 2 + 2 + 4 * 4));
+    CHECK(rank.peak.communication_bytes == 0);
+  }
+  for (auto const& rank : triangle_on_64<double, host>(30000)) {
+    CHECK(rank.sent_bytes() == 3 * tile * channels * 8 * 63 / 64);
+    CHECK(rank.kept_bytes == tile * (5 * channels * 8 + 8 + 4 * 8));
+    CHECK(rank.peak.communication_bytes == 4 * tile * channels * 8);
+  }
+}
+
+TEST_CASE("planned bytes grow with the square of the tokens") {
+  auto const less = triangle_on_64<float, cuda>(7680), more = triangle_on_64<float, cuda>(15360);
+  for (std::size_t rank = 0; rank < less.size(); ++rank)
+    CHECK(more[rank].kept_bytes == 4 * less[rank].kept_bytes);
+}
