@@ -50,10 +50,10 @@ struct features {
   range all() const { return {0, padded}; }
 };
 
-/// The smallest number of tokens that divides evenly over both axes of a cp0 x cp1 mesh is a
-/// multiple of this.
+/// What the number of tokens is a multiple of on a cp0 x cp1 mesh: whole rows of pairs are dealt to all
+/// of its ranks.
 inline std::int64_t token_multiple(int cp0, int cp1) {
-  return std::lcm<std::int64_t>(cp0, cp1);
+  return std::int64_t(cp0) * cp1;
 }
 
 /// Pads the tokens of `protein` to a multiple of `multiple`. Refuses fewer tokens than that: some

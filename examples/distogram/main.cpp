@@ -127,13 +127,15 @@ void train_and_report(dtm::comm::world& world, options const& choice, structure 
       shown.update(step.step, step.loss,
                    std::chrono::duration<double>(clock::now() - start).count());
     };
-    result = train_as(choice.backend, choice.dtype, {choice, input, settings_of(choice), world, after_step});
+    result = train_as(choice.backend, choice.dtype,
+                      {choice, input, settings_of(choice), world, after_step});
   }
   if (!first) return;
   report.final_loss = result.final_loss;
   report.contact_precision = contact_precision(input, result.contacts);
   report.ranks = result.ranks;
   report.contracts = result.contracts;
+  report.shares = result.shares;
   write_losses(choice.folder + "/loss.csv", report.steps);
   write_png(choice.folder + "/contacts.png", contact_map(input, result.contacts));
   write_report(choice.folder + "/report.txt", report);

@@ -30,6 +30,14 @@ struct rank_usage {
   std::int64_t resident_bytes = 0;       // of the process, at its peak
 };
 
+/// What one kind of module costs rank 0, forward and backward, measured once by itself.
+struct module_share {
+  std::string module;
+  std::int64_t times = 0;  // a step
+  double seconds = 0;      // of one
+  std::int64_t sent_bytes = 0, kept_bytes = 0, peak_bytes = 0;
+};
+
 struct run_report {
   std::string structure;  // name and chains
   std::int64_t tokens = 0, padded = 0, resolved = 0;
@@ -41,6 +49,7 @@ struct run_report {
   double best_constant = 0;
   double contact_precision = -1;
   std::vector<rank_usage> ranks;
+  std::vector<module_share> shares;
 };
 
 namespace detail {
@@ -60,6 +69,32 @@ std::string format(char const* pattern, Values... values) {
 }
 
 }  // namespace detail
+
+/// Time, bytes sent and bytes kept are shares of a step's sum over modules; the peak is that of one
+/// module, in MB.
+inline std::string share_table(std::vector<module_share> const& shares) {
+  using detail::format;
+  double seconds = 0, sent = 0, kept = 0;
+  for (auto const& each : shares) {
+    seconds += double(each.times) * each.seconds;
+    sent += double(each.times) * double(each.sent_bytes);
+    kept += double(each.times) * double(each.kept_bytes);
+  }
+  auto const percent = [](double part, double whole) {
+    return whole > 0 ? 100 * part / whole : 0.;
+  };
+  std::string text =
+      "\nmodules, forward and backward on rank 0: shares of a step\n"
+      "module                           times   time %   sent %   kept %   peak MB\n";
+  for (auto const& each : shares) {
+    double const times = double(each.times);
+    text += format("%-32s %5lld %8.1f %8.1f %8.1f %9.3f\n", each.module.c_str(),
+                   (long long)each.times, percent(times * each.seconds, seconds),
+                   percent(times * double(each.sent_bytes), sent),
+                   percent(times * double(each.kept_bytes), kept), double(each.peak_bytes) / 1e6);
+  }
+  return text;
+}
 
 /// Makes the folder; refuses early, before any training.
 inline void make_folder(std::string const& folder) {
@@ -111,6 +146,7 @@ inline std::string to_text(run_report const& report) {
                    double(each.sent_bytes) / 1e6, double(each.sent_bytes_expected) / 1e6,
                    double(each.peak_bytes) / 1e6, double(each.resident_bytes) / 1e6);
   }
+  if (!report.shares.empty()) text += share_table(report.shares);
   if (!report.contracts.empty()) text += "\ncontracts of the modules\n\n" + report.contracts + "\n";
   return text;
 }

@@ -32,7 +32,6 @@ inline dtm::serial::distogram_model_options model_options(training_settings cons
   result.res_types = std::int64_t(residue_classes.size());
   result.token_s = settings.single_channels;
   result.token_z = settings.channels;
-  result.hidden = 4 * settings.channels;
   result.num_blocks = settings.blocks;
   result.num_bins = distance_bins;
   return result;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <dtm/backend/context.hpp>
+#include <dtm/backend/measure.hpp>
 #include <dtm/contract/describe.hpp>
 #include <dtm/core/host_copy.hpp>
 #include <dtm/models/distogram_model.hpp>
@@ -24,11 +25,11 @@ namespace example {
 
 using grid = dtm::mesh<dtm::dp, dtm::cp0, dtm::cp1>;
 
-template <class Device, class T, std::int64_t Channels, class Schedule>
+template <class Device, class T, std::int64_t Channels, class Schedules>
 class sharded_training {
  public:
   using space = dtm::space<T, grid, Device>;
-  using model_type = dtm::distogram_model<space, Channels, Channels, Schedule>;
+  using model_type = dtm::distogram_model<space, Channels, Channels, Schedules>;
   using batch_type = typename model_type::batch_type;
   using context = dtm::context<Device, grid>;
   using block = typename model_type::block_type;
@@ -104,6 +105,67 @@ class sharded_training {
     return result;
   }
 
+  /// What each kind of module costs this rank, forward and backward; collective.
+  std::vector<module_share> shares() {
+    auto const& layer = model_.layers[0];
+    auto gradients = dtm::zero_gradients(ctx_, model_);
+    auto const s = dtm::linear(ctx_, batch_.res_type, model_.res_type_encoding.weight);
+    auto const mask = dtm::outer_product(
+        ctx_, batch_.token_mask,
+        dtm::apply<dtm::transpose<dtm::cp0, dtm::cp1>>(ctx_, batch_.token_mask, "mask"));
+    auto const z = model_.pair.forward(ctx_, s).y.clone();
+    std::vector<module_share> all;
+    auto const add = [&](char const* name, std::int64_t times, auto const& forward,
+                         auto const& backward) {
+      using clock = std::chrono::steady_clock;
+      module_share share{name, times};
+      ctx_.finish();
+      auto const start = clock::now();
+      auto const cost = dtm::measure(
+          ctx_,
+          [&] {
+            std::int64_t const before = ctx_.memory().current_bytes;
+            auto made = forward();
+            share.kept_bytes = ctx_.memory().current_bytes - before;
+            backward(std::move(made));
+            ctx_.finish();
+          },
+          "share");
+      share.seconds = std::chrono::duration<double>(clock::now() - start).count();
+      share.sent_bytes = cost.sent_bytes();
+      share.peak_bytes = cost.peak.peak_bytes;
+      all.push_back(std::move(share));
+    };
+    auto const add_pair = [&](char const* name, std::int64_t times, auto const& module,
+                              auto& module_gradients, auto const&... input) {
+      add(
+          name, times, [&] { return module.forward(ctx_, input...); },
+          [&](auto made) {
+            (void)module.backward(ctx_, std::move(made.saved), made.y, module_gradients);
+          });
+    };
+    std::int64_t const blocks = work_.settings.blocks;
+    auto& of_layer = gradients.layers[0];
+    add_pair("initial_pair", 1, model_.pair, gradients.pair, s);
+    add_pair("relative_position_encoder", 1, model_.rel_pos, gradients.rel_pos, batch_.features);
+    add_pair("triangle_multiplication_outgoing", blocks, layer.tri_mul_out, of_layer.tri_mul_out, z,
+             mask);
+    add_pair("triangle_multiplication_incoming", blocks, layer.tri_mul_in, of_layer.tri_mul_in, z,
+             mask);
+    add_pair("triangle_attention_starting", blocks, layer.tri_att_start, of_layer.tri_att_start, z,
+             mask);
+    add_pair("triangle_attention_ending", blocks, layer.tri_att_end, of_layer.tri_att_end, z, mask);
+    add_pair("transition", blocks, layer.transition_z, of_layer.transition_z, z);
+    add_pair("distogram_module", 1, model_.distogram_module, gradients.distogram_module, z);
+    auto const logits = model_.distogram_module.forward(ctx_, z).y.clone();
+    typename model_type::loss_type const loss{};
+    add(
+        "distogram_loss", 1,
+        [&] { return loss.forward(ctx_, logits, batch_.target, batch_.disto_mask); },
+        [&](auto made) { (void)loss.backward(ctx_, std::move(made.saved), made.loss); });
+    return all;
+  }
+
   static std::string contract_table() {
     std::string text;
     auto const add = [&](dtm::contract_text const& row) {
@@ -114,8 +176,10 @@ class sharded_training {
     std::string const between = "\n            ";
     add(dtm::describe_contract<typename model_type::pair_type>(between));
     add(dtm::describe_contract<typename model_type::rel_pos_type>(between));
-    add(dtm::describe_contract<typename block::out_type>(between));
-    add(dtm::describe_contract<typename block::in_type>(between));
+    add(dtm::describe_contract<typename block::mul_out>(between));
+    add(dtm::describe_contract<typename block::mul_in>(between));
+    add(dtm::describe_contract<typename block::att_start>(between));
+    add(dtm::describe_contract<typename block::att_end>(between));
     add(dtm::describe_contract<typename block::transition_type>(between));
     add(dtm::describe_contract<typename model_type::head_type>(between));
     add(dtm::describe_contract<typename model_type::loss_type>(between));
@@ -183,9 +247,7 @@ class sharded_training {
     auto const of = [&]<class Module>() { return at(static_cast<Module*>(nullptr)); };
     return of.template operator()<typename model_type::pair_type>() +
            of.template operator()<typename model_type::rel_pos_type>() +
-           work_.settings.blocks * (of.template operator()<typename block::out_type>() +
-                                    of.template operator()<typename block::in_type>() +
-                                    of.template operator()<typename block::transition_type>()) +
+           work_.settings.blocks * of.template operator()<block>() +
            of.template operator()<typename model_type::head_type>() +
            of.template operator()<typename model_type::loss_type>();
   }
@@ -196,15 +258,22 @@ class sharded_training {
     for (auto const& view : dtm::named_parameters(model_)) parameters += view.count;
     mesh_volumes const volumes{work_.choice.cp0, work_.choice.cp1, work_.input.padded};
     double const u = volumes.tile() * double(Channels);
-    bool const ring = std::is_same_v<Schedule, dtm::cannon>;
+    constexpr bool ring = std::is_same_v<typename Schedules::multiplication, dtm::cannon>;
+    double const blocks = double(work_.settings.blocks), heads = 4,
+                 attention =
+                     ring ? volumes.ring(Channels, heads) : volumes.row_resident(Channels, heads),
+                 attention_sums =
+                     ring ? volumes.ring_sums(Channels, heads) : volumes.row_resident_sums(heads);
     double const triangle =
         ring ? volumes.cannon_forward() + volumes.cannon_backward() : 2 * volumes.all_to_all();
     double const activations =
-        2 * double(work_.settings.blocks) * triangle * u     // two modules a block
+        blocks * (2 * triangle * u + attention)              // two and two modules a block
         + 2 * volumes.transpose_single() * double(Channels)  // initial pair and back
         + 2 * volumes.transpose_pair() * double(Channels)    // distogram head and back
         + 2 * volumes.transpose_single();                    // two masks
-    double const elements = activations * sizeof(T) + volumes.transpose_single() * 6 * 8 +
+    double const elements = activations * sizeof(T) +
+                            blocks * attention_sums * sizeof(dtm::accumulate_t<T>) +
+                            volumes.transpose_single() * 6 * 8 +
                             volumes.all_reduce(double(parameters)) * sizeof(dtm::accumulate_t<T>) +
                             volumes.all_reduce(2) * sizeof(dtm::accumulate_t<T>)  // the loss' sums
                             + volumes.all_reduce_rows(1) * 4;                     // the cyclic flag

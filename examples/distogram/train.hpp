@@ -11,10 +11,10 @@
 
 namespace example {
 
-template <class Device, class T, std::int64_t Channels, class Schedule>
+template <class Device, class T, std::int64_t Channels, class Schedules>
 outcome train_with(task const& work) {
   using clock = std::chrono::steady_clock;
-  sharded_training<Device, T, Channels, Schedule> training(work);
+  sharded_training<Device, T, Channels, Schedules> training(work);
   outcome result;
   for (int step = 1; step <= work.choice.steps; ++step) {
     auto const start = clock::now();
@@ -30,6 +30,7 @@ outcome train_with(task const& work) {
   result.final_loss = training.loss();
   result.contacts = training.contacts();
   result.contracts = training.contract_table();
+  result.shares = training.shares();
   return result;
 }
 
@@ -53,9 +54,9 @@ template <class Device, class T, std::int64_t Channels>
 outcome train_scheduled(task const& work) {
   switch (work.choice.triangle) {
     case schedule::all_to_all:
-      return train_with<Device, T, Channels, dtm::channel_all_to_all>(work);
+      return train_with<Device, T, Channels, dtm::pair_schedules<>>(work);
     case schedule::cannon:
-      return train_with<Device, T, Channels, dtm::cannon>(work);
+      return train_with<Device, T, Channels, dtm::pair_schedules<dtm::cannon, dtm::ring>>(work);
   }
   throw dtm::argument_error("--schedule is not known");
 }
@@ -64,11 +65,10 @@ template <class Device, class T, int... Channels>
 outcome train_compiled(task const& work, std::integer_sequence<int, Channels...>) {
   outcome result;
   std::string known;
-  bool const found =
-      ((known += (known.empty() ? "" : ", ") + std::to_string(Channels),
-        Channels == work.settings.channels &&
-            (result = train_scheduled<Device, T, Channels>(work), true)) ||
-       ...);
+  bool const found = ((known += (known.empty() ? "" : ", ") + std::to_string(Channels),
+                       Channels == work.settings.channels &&
+                           (result = train_scheduled<Device, T, Channels>(work), true)) ||
+                      ...);
   if (!found)
     throw dtm::argument_error("--channels " + std::to_string(work.settings.channels) +
                               " is not compiled for " + dtm::element_name<T>() +

@@ -34,7 +34,8 @@ struct outcome {
   std::vector<double> contacts;   // rank 0: (padded, padded) probability of a contact
   std::vector<rank_usage> ranks;  // rank 0
   std::string contracts;          // rank 0: table of the modules
-  trajectory path;                // rank 0, filled where choice.verify: losses and final parameters
+  std::vector<module_share> shares;
+  trajectory path;  // rank 0, filled where choice.verify: losses and final parameters
 };
 
 /// Trains for `choice.steps` steps, collectively over `world`.

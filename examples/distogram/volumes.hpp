@@ -20,6 +20,23 @@ struct mesh_volumes {
   double cannon_forward() const { return (cp0 - 1) * (2 + 3. / cp0); }
   double cannon_backward() const { return (cp0 - 1) * (4 + 5. / cp0); }
 
+  /// Triangle attention, in elements of the activations' type and of the accumulation type: both nodes,
+  /// forward and backward, rows resident.
+  double row_resident(double channels, double heads) const {
+    double const exchanges = (1 - 1. / cp0) + (1 - 1. / cp1);
+    return tile() * (exchanges * (4 * channels + 1) + 4 * (ranks() - 1) * heads);
+  }
+  double row_resident_sums(double heads) const { return tile() * 2 * (ranks() - 1) * heads; }
+  /// The same by a ring on a P x P grid.
+  double ring(double channels, double heads) const {
+    double const p = cp0;
+    return tile() * 4 * (p - 1) * ((1 + 1 / p) * (channels + 1 + heads) + heads / p);
+  }
+  double ring_sums(double channels, double heads) const {
+    double const p = cp0;
+    return tile() * 2 * (p - 1) * ((1 + 1 / p) * (channels + heads) + heads / p);
+  }
+
   /// Tokens common to row block i and column block j.
   double common(int i, int j) const {
     std::int64_t const rows = tokens / cp0, columns = tokens / cp1;

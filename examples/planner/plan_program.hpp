@@ -47,14 +47,13 @@ class rank_plan {
     });
   }
 
-  template <class Direction>
+  template <class Module>
   void triangle() {
-    using module_type = triangle_multiplication<Direction, Space, C>;
-    module_type const module(ctx_);
+    Module const module(ctx_);
     auto const x = pair();
     mask_type const mask(ctx_, bound());
     both_ways(module, x, mask);
-    add(module_type::tag::name, "infer", [&] { return module.infer(ctx_, x, mask); });
+    add(Module::tag::name, "infer", [&] { return module.infer(ctx_, x, mask); });
   }
 
   void pieces() {
@@ -62,8 +61,11 @@ class rank_plan {
     both_ways(first_type(ctx_), typename first_type::S(ctx_, bound()));
     using relative_type = relative_position_encoder<Space, C>;
     both_ways(relative_type(ctx_), typename relative_type::Features(ctx_, bound()));
-    triangle<outgoing>();
-    triangle<incoming>();
+    using layer = typename distogram_model<Space, C>::block_type;
+    triangle<typename layer::mul_out>();
+    triangle<typename layer::mul_in>();
+    triangle<typename layer::att_start>();
+    triangle<typename layer::att_end>();
     both_ways(transition<Space, C, 4 * C>(ctx_), pair());
     both_ways(distogram_module<Space, C>(ctx_), pair());
     loss();

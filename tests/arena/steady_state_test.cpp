@@ -105,14 +105,14 @@ TEST_CASE("triangle multiplication, a second time") {
 }
 
 TEST_CASE("a step of training, a second time") {
-  using model_type = distogram_model<space<float, grid>, 32, 24, channel_all_to_all, 5, 16>;
+  using model_type = distogram_model<space<float, grid>, 32, 24, pair_schedules<>, 5, 16>;
   context_type ctx(world(), meshes().front());
   trainer<context_type, model_type> training(ctx, 2, 48, 1e-3);
   second_time_is_free(ctx, "a step of training", [&] { training.step(); });
 }
 
 TEST_CASE("what was foretold is one block, whatever a program does in it") {
-  using model_type = distogram_model<space<float, grid>, 32, 24, channel_all_to_all, 5, 16>;
+  using model_type = distogram_model<space<float, grid>, 32, 24, pair_schedules<>, 5, 16>;
   std::int64_t needed = 0;
   {
     context_type ctx(world(), meshes().front());

@@ -95,7 +95,7 @@ class Case:
     @property
     def own_passes(self):
         """Of this library; forward without anything kept beside the one that keeps."""
-        return [self.which] + [INFER] * (self.which == FORWARD and self.module in TRIANGLES)
+        return [self.which] + [INFER] * (self.which == FORWARD and self.module != "transition")
 
     @property
     def name(self):
@@ -108,14 +108,12 @@ def module_cases(quick):
     """Several ranks at one size; the sweep on one."""
     found = []
     for which in (FORWARD, BOTH):
-        for module in ("triangle_outgoing", "triangle_incoming", "transition"):
-            sizes = SWEEP if module != "triangle_incoming" else (17, 128, 256)
-            for tokens in (64, 128) if quick else sizes:
+        for module in TRIANGLES + ATTENTIONS + ("transition", "pair_block"):
+            few = {"triangle_incoming": (17, 128, 256), "triangle_attention_ending": (17, 128, 256),
+                   "pair_block": (64, 128, 256)}
+            for tokens in (64, 128) if quick else few.get(module, SWEEP):
                 ranks = (1, 2, 4) if tokens == (128 if quick else 256) else (1,)
                 found.append(Case("module", module, which, tokens, ranks))
-        for module in ATTENTIONS + ("pair_block",):
-            for tokens in (64, 128) if quick else (64, 128, 256):
-                found.append(Case("module", module, which, tokens, (1,), ours=False))
     return found
 
 
@@ -132,12 +130,11 @@ def all_cases(quick):
 
 def tiny_cases():
     """Seconds, for the test of the bench itself."""
-    modules = ("triangle_outgoing", "triangle_incoming", "transition")
+    modules = TRIANGLES + ATTENTIONS + ("transition", "pair_block")
     return ([Case("product", "tiny"), Case("barrier", "barrier", ranks=(2,))]
             + [Case("module", module, which, 8,
                     (1, 2) if (module, which) == (modules[0], BOTH) else (1,))
-               for module in modules for which in (FORWARD, BOTH)]
-            + [Case("module", "pair_block", BOTH, 8, (1,), ours=False)])
+               for module in modules for which in (FORWARD, BOTH)])
 
 
 def select(cases, filters):

@@ -2,7 +2,8 @@
 //
 //   bench_modules MODULE PASS TOKENS SECONDS [SAMPLES] [--planted]
 //
-//   MODULE      triangle_outgoing, triangle_incoming, transition; barrier is one of all ranks
+//   MODULE      triangle_outgoing, triangle_incoming, triangle_attention_starting,
+//               triangle_attention_ending, transition, pair_block; barrier is one of all ranks
 //   PASS        forward, both; infer, of modules that have it: forward without anything kept;
 //               serial for the numbers of the serial module in fp64, without times
 //   SECONDS     that a sample lasts at least
@@ -24,11 +25,9 @@
 
 #include "dtm/comm/environment.hpp"
 #include "dtm/host.hpp"
-#include "dtm/modules/transition.hpp"
-#include "dtm/modules/triangle_multiplication.hpp"
+#include "dtm/modules/pairformer_noseq_layer.hpp"
 #include "dtm/parameters/gradients.hpp"
-#include "dtm/serial/transition.hpp"
-#include "dtm/serial/triangle_multiplication.hpp"
+#include "dtm/serial/pairformer_noseq_layer.hpp"
 #include "dtm/testing/draw.hpp"
 #include "dtm/testing/full_tensor.hpp"
 #include "measure.hpp"
@@ -36,7 +35,7 @@
 namespace dtm::bench {
 namespace {
 
-constexpr std::int64_t channels = 128, hidden = 4 * channels;
+constexpr std::int64_t channels = 128, hidden = 4 * channels, heads = 4, width = 32;
 
 using grid = mesh<dp, cp0, cp1>;
 using on_host = space<float, grid>;
@@ -237,11 +236,11 @@ void measure_module(bench& all, request const& what, More const&... more) {
   });
 }
 
-template <class Direction>
-void measure_triangle(bench& all, request const& what) {
+template <class Module>
+void measure_masked(bench& all, request const& what) {
   pair_mask mask(all.ctx(), extents{bind<batch>(1), bind<tokens>(what.tokens)});
   testing::fill(mask, draw_mask, key_of(0, "mask"));
-  measure_module<triangle_multiplication<Direction, on_host, channels>>(all, what, mask);
+  measure_module<Module>(all, what, mask);
 }
 
 // ---- the serial modules -------------------------------------------------------------------------
@@ -275,9 +274,20 @@ void print_serial(request const& what) {
   serial::array<double> mask({1, n, n});
   for (std::size_t i = 0; i < mask.values.size(); ++i)
     mask.values[i] = draw_mask(key_of(0, "mask"), {{}, {}, {}, i});
-  auto const direction = what.module == "triangle_outgoing" ? serial::triangle_direction::outgoing
-                                                            : serial::triangle_direction::incoming;
-  print_serial(serial::triangle_multiplication<double>(direction, channels), n, mask);
+  using serial::triangle_direction, serial::triangle_node;
+  if (what.module == "pair_block")
+    return print_serial(serial::pairformer_noseq_layer<double>(channels, width, heads), n, mask);
+  if (what.module.starts_with("triangle_attention"))
+    return print_serial(
+        serial::triangle_attention<double>(
+            what.module.ends_with("starting") ? triangle_node::starting : triangle_node::ending,
+            channels, width, heads),
+        n, mask);
+  print_serial(serial::triangle_multiplication<double>(what.module == "triangle_outgoing"
+                                                           ? triangle_direction::outgoing
+                                                           : triangle_direction::incoming,
+                                                       channels),
+               n, mask);
 }
 
 // ---- the program --------------------------------------------------------------------------------
@@ -289,9 +299,15 @@ void run(comm::world& world, request const& what) {
   else if (what.module == "transition")
     measure_module<transition<on_host, channels, hidden>>(all, what);
   else if (what.module == "triangle_outgoing")
-    measure_triangle<outgoing>(all, what);
+    measure_masked<triangle_multiplication<outgoing, on_host, channels>>(all, what);
+  else if (what.module == "triangle_incoming")
+    measure_masked<triangle_multiplication<incoming, on_host, channels>>(all, what);
+  else if (what.module == "triangle_attention_starting")
+    measure_masked<triangle_attention<starting, on_host, channels, heads, width>>(all, what);
+  else if (what.module == "triangle_attention_ending")
+    measure_masked<triangle_attention<ending, on_host, channels, heads, width>>(all, what);
   else
-    measure_triangle<incoming>(all, what);
+    measure_masked<pairformer_noseq_layer<on_host, channels, heads, width>>(all, what);
 }
 
 /// False where the arguments are not understood.
@@ -309,7 +325,9 @@ bool parse(std::vector<std::string> words, request& what) {
   auto const one_of = [](std::string const& word, std::vector<std::string> const& known) {
     return std::find(known.begin(), known.end(), word) != known.end();
   };
-  return one_of(what.module, {"triangle_outgoing", "triangle_incoming", "transition", "barrier"}) &&
+  return one_of(what.module,
+                {"triangle_outgoing", "triangle_incoming", "triangle_attention_starting",
+                 "triangle_attention_ending", "transition", "pair_block", "barrier"}) &&
          one_of(what.pass, {"forward", "infer", "both", "serial"}) && what.tokens > 0;
 }
 

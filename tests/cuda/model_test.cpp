@@ -12,7 +12,7 @@ using namespace dtm::testing;
 
 constexpr std::int64_t classes = 5, bins = 6;
 using model_type =
-    distogram_model<space<float, grid, cuda>, 8, 6, channel_all_to_all, classes, bins>;
+    distogram_model<space<float, grid, cuda>, 8, 6, pair_schedules<>, classes, bins>;
 
 struct small_trainer : trainer<cuda_context, model_type> {
   explicit small_trainer(cuda_context& ctx) : trainer(ctx, 1, 8, 1e-2) {}

@@ -11,6 +11,7 @@
 #include "dtm/modules/losses/distogram_loss.hpp"
 #include "dtm/modules/relative_position_encoder.hpp"
 #include "dtm/modules/transition.hpp"
+#include "dtm/modules/triangle_attention.hpp"
 #include "dtm/modules/triangle_multiplication.hpp"
 
 #include <cstdio>
@@ -47,6 +48,7 @@ std::string shortened(std::string text) {
   };
   replace(" fp32 ", " ");
   replace(" dp:S0 cp0:S1 cp1:S2", " pair");
+  replace(" dp:S0 cp1:S1 cp0:S2", " pair, transposed");
   replace(" dp:S0 cp0:S1 cp1:R", " row");
   replace(" dp:S0 cp0:R cp1:S1", " column");
   replace(" dp:R cp0:R cp1:R", " everywhere");
@@ -75,6 +77,10 @@ void print_module_map() {
   print_module<triangle_multiplication<outgoing, map_space, C, cannon>>(cannon::name);
   print_module<triangle_multiplication<incoming, map_space, C>>(channel_all_to_all::name);
   print_module<triangle_multiplication<incoming, map_space, C, cannon>>(cannon::name);
+  print_module<triangle_attention<starting, map_space, C, 4, 32>>(row_resident::name);
+  print_module<triangle_attention<starting, map_space, C, 4, 32, ring>>(ring::name);
+  print_module<triangle_attention<ending, map_space, C, 4, 32>>(row_resident::name);
+  print_module<triangle_attention<ending, map_space, C, 4, 32, ring>>(ring::name);
   print_module<transition<map_space, C, 4 * C>>();
   print_module<distogram_module<map_space, C>>();
   print_module<distogram_loss<map_space>>();

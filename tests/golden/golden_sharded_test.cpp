@@ -5,6 +5,7 @@
 #include "sharded.hpp"
 
 #include "dtm/comm/agreement.hpp"
+#include "dtm/testing/report.hpp"
 #include "support/catch.hpp"
 #include "support/runner.hpp"
 
@@ -38,19 +39,34 @@ void run_file(golden::case_file const& file, std::string const& name, golden::su
   }
 }
 
+/// The runner of a module that has two schedules, or an empty function.
+using scheduled_runner = std::function<golden::outcome(golden::sharded_context&,
+                                                       golden::case_file const&, bool by_ring)>;
+scheduled_runner find_scheduled(std::string const& module) {
+  using namespace golden;
+  auto const with_first = [](auto run, bool first) {
+    return [run, first](sharded_context& ctx, case_file const& file, bool by_ring) {
+      return run(ctx, file, first, by_ring);
+    };
+  };
+  if (module == "triangle_multiplication_outgoing") return with_first(run_triangle_sharded, true);
+  if (module == "triangle_multiplication_incoming") return with_first(run_triangle_sharded, false);
+  if (module == "triangle_attention_starting") return with_first(run_attention_sharded, true);
+  if (module == "triangle_attention_ending") return with_first(run_attention_sharded, false);
+  if (module == "pairformer_noseq_layer") return run_noseq_layer_sharded;
+  return {};
+}
+
 golden::summary run_all(std::string const& folder) {
   golden::sharded_context ctx(testing::world(), sizes(), 0, testing::test_options());
   golden::summary total;
   for (std::string const& path : golden::files_in(folder)) {
     auto const file = comm::agree(testing::world(), [&] { return golden::case_file::load(path); });
     std::string const module = file.module();
-    bool const is_outgoing = module == "triangle_multiplication_outgoing";
-    if (is_outgoing || module == "triangle_multiplication_incoming") {
-      run_file(file, file.name(), total,
-               [&] { return golden::run_triangle_sharded(ctx, file, is_outgoing, false); });
+    if (auto const scheduled = find_scheduled(module)) {
+      run_file(file, file.name(), total, [&] { return scheduled(ctx, file, false); });
       if (sizes()[1] == sizes()[2])
-        run_file(file, file.name() + " cannon", total,
-                 [&] { return golden::run_triangle_sharded(ctx, file, is_outgoing, true); });
+        run_file(file, file.name() + " by ring", total, [&] { return scheduled(ctx, file, true); });
     } else if (auto const run = golden::find_sharded(module)) {
       run_file(file, file.name(), total, [&] { return run(ctx, file); });
     } else {
@@ -85,4 +101,24 @@ TEST_CASE("a wrong parameter is seen") {
   CHECK_FALSE(
       golden::compare(outgoing_file, golden::run_triangle_sharded(ctx, outgoing_file, false, false))
           .passed());
+}
+
+TEST_CASE("the pair track of a layer takes the draws of dropout that it is given") {
+  golden::sharded_context ctx(testing::world(), sizes(), 0, testing::test_options());
+  auto const file = golden::case_file::load(std::string(DTM_GOLDEN_DEFAULT_DIR) +
+                                            "/pairformer_layer_dropout.base_b2_n12.safetensors");
+  for (bool by_ring : {false, true}) {
+    if (by_ring && sizes()[1] != sizes()[2]) continue;
+    try {
+      auto const made = golden::run_pair_dropout_sharded(ctx, file, by_ring);
+      double const error = testing::scaled_error(made.at("output.z"), file.real("output.z")),
+                   tolerance = 1e-12;
+      print(file.name() + (by_ring ? " by ring" : "") + ": output.z " + golden::number_text(error) +
+            " (1.0e-12)");
+      CHECK(error <= tolerance);
+    } catch (golden::not_here const& why) {
+      print(file.name() + ": skipped, " + why.reason);
+      CHECK(12 % testing::ranks() != 0);
+    }
+  }
 }

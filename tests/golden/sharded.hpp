@@ -122,8 +122,12 @@ outcome run_sharded(sharded_context& ctx, Module& module, case_file const& file,
 
 using sharded_runner = std::function<outcome(sharded_context&, case_file const&)>;
 
-/// Runners of the triangle multiplications; `ring` chooses the schedule, which needs a square mesh.
-outcome run_triangle_sharded(sharded_context&, case_file const&, bool is_outgoing, bool ring);
+/// Modules with two schedules; `by_ring` chooses the one that needs a square mesh.
+outcome run_triangle_sharded(sharded_context&, case_file const&, bool is_outgoing, bool by_ring);
+outcome run_attention_sharded(sharded_context&, case_file const&, bool is_starting, bool by_ring);
+outcome run_noseq_layer_sharded(sharded_context&, case_file const&, bool by_ring);
+/// The pair track of a layer with given draws of dropout: what its sequence track does not touch.
+outcome run_pair_dropout_sharded(sharded_context&, case_file const&, bool by_ring);
 /// The runner of any other module, or an empty function.
 sharded_runner find_sharded(std::string const& module);
 

@@ -19,8 +19,8 @@ outcome run(sharded_context& ctx, case_file const& file) {
 }  // namespace
 
 outcome run_triangle_sharded(sharded_context& ctx, case_file const& file, bool is_outgoing,
-                             bool ring) {
-  if (ring)
+                             bool by_ring) {
+  if (by_ring)
     return is_outgoing ? run<outgoing, cannon>(ctx, file) : run<incoming, cannon>(ctx, file);
   return is_outgoing ? run<outgoing, channel_all_to_all>(ctx, file)
                      : run<incoming, channel_all_to_all>(ctx, file);

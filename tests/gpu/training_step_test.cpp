@@ -16,7 +16,7 @@ constexpr std::int64_t channels = 32, single_channels = 24, classes = 33, bins =
 
 template <class T>
 using model_of =
-    distogram_model<space_of<T>, channels, single_channels, channel_all_to_all, classes, bins>;
+    distogram_model<space_of<T>, channels, single_channels, pair_schedules<>, classes, bins>;
 
 template <class T>
 void check_captured() {

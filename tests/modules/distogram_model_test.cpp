@@ -16,8 +16,8 @@ using namespace dtm::testing;
 constexpr std::int64_t channels = 8, single_channels = 6, classes = 5, bins = 6,
                        conformer_count = 2;
 constexpr int depth = 2, steps = 3;
-using model_type = distogram_model<space_of<double>, channels, single_channels,
-                                   channel_all_to_all, classes, bins>;
+using model_type =
+    distogram_model<space_of<double>, channels, single_channels, pair_schedules<>, classes, bins>;
 
 double one_hot(std::uint64_t key, place const& p) {
   std::uint64_t const count = std::uint64_t(p.extent.back());
@@ -49,7 +49,9 @@ serial::array<double> whole_of(X const& x, drawn const& d) {
 }
 
 model_type::batch_type make_batch(test_context& ctx) {
-  auto const bound = extents{bind<batch>(2), bind<tokens>(12), bind<conformers>(conformer_count)};
+  auto const bound =
+      extents{bind<batch>(2), bind<tokens>(tokens_on({1, ctx.size<cp0>(), ctx.size<cp1>()})),
+              bind<conformers>(conformer_count)};
   using batch_type = model_type::batch_type;
   batch_type b{{ctx, bound}, {ctx, bound}, {ctx, bound}, {ctx, bound}, {ctx, bound}};
   fill_with(b.res_type, res_type);
@@ -101,7 +103,7 @@ TEST_CASE("the distogram model takes the serial program's steps") {
   on_meshes([](test_context& ctx) {
     model_type model(ctx, depth);
     serial::distogram_model<double> reference(
-        {classes, single_channels, channels, depth, 4 * channels, bins, true, true});
+        {classes, single_channels, channels, depth, bins, true, true});
     auto const parameters = serial::named_parameters(reference);
     std::size_t at = 0;
     each_parameter(model, [&](std::string const& name, auto& parameter) {

@@ -32,6 +32,14 @@ inline auto usual_extents() {
   return extents{bind<batch>(2), bind<tokens>(12)};
 }
 
+/// Where whole rows are dealt to all ranks of the context axes: 12 divides by all but nine of them.
+inline std::int64_t tokens_on(std::vector<int> const& sizes) {
+  return 12 % (sizes[1] * sizes[2]) == 0 ? 12 : 18;
+}
+inline auto extents_on(std::vector<int> const& sizes) {
+  return extents{bind<batch>(2), bind<tokens>(tokens_on(sizes))};
+}
+
 /// Parity on every mesh; `arguments` go to the module's constructor.
 template <class Module, class Oracle, class... D, class... Arguments>
 void parity_on_meshes(Oracle const& oracle, extents<D...> const& bound, parity_plan const& plan,

@@ -11,13 +11,16 @@ using namespace dtm::testing;
 
 namespace {
 
-constexpr std::int64_t channels = 8, heads = 2, width = 4, samples = 2, n = 36;
+constexpr std::int64_t channels = 8, heads = 2, width = 4, samples = 2;
 constexpr int depth = 2;
 constexpr double rate = 0.25;
 constexpr kernels::dropout_draw first_draw{.seed = 7, .step = 3, .layer = 5};
 
-auto usual_bound() {
-  return extents{bind<batch>(samples), bind<tokens>(n)};
+std::int64_t tokens_of(test_context& ctx) {
+  return tokens_on({1, ctx.size<cp0>(), ctx.size<cp1>()});
+}
+auto usual_bound(test_context& ctx) {
+  return extents{bind<batch>(samples), bind<tokens>(tokens_of(ctx))};
 }
 
 using layer_type = pairformer_noseq_layer<space_of<double>, channels, heads, width>;
@@ -55,8 +58,8 @@ serial::array<double> drawn(X& x, draw_function const& draw, char const* name) {
 
 whole_run run_stack(test_context& ctx, stack_type const& stack, activations policy,
                     stack_dropout const& dropout, drawn_inputs& inputs) {
-  stack_type::Z z(ctx, usual_bound()), dz(ctx, usual_bound());
-  stack_type::Mask mask(ctx, usual_bound());
+  stack_type::Z z(ctx, usual_bound(ctx)), dz(ctx, usual_bound(ctx));
+  stack_type::Mask mask(ctx, usual_bound(ctx));
   inputs.z = drawn(z, draw_activation, "z");
   inputs.dz = drawn(dz, draw_activation, "dz");
   inputs.mask = drawn(mask, draw_mask_with_diagonal, "mask");
@@ -94,9 +97,9 @@ std::vector<serial::array<double>> run_serially(stack_type const& stack, drawn_i
     set_infinity(reference.layers[std::size_t(l)], moderate_infinity);
     kernels::dropout_draw draw = dropout.first;
     draw.layer += std::uint32_t(l);
-    factors.push_back(dropout.rate == 0
-                          ? serial::pair_dropout<double>{}
-                          : serial::pair_dropout<double>::drawn(draw, dropout.rate, samples, n));
+    factors.push_back(dropout.rate == 0 ? serial::pair_dropout<double>{}
+                                        : serial::pair_dropout<double>::drawn(
+                                              draw, dropout.rate, samples, inputs.z.extent(1)));
   }
   auto const result = reference.forward(inputs.z, inputs.mask, factors);
   auto gradients = serial::zero_gradients(reference);
@@ -140,7 +143,7 @@ TEST_CASE("a layer of the pair track, fp64") {
   on_meshes([](test_context& ctx) {
     layer_type layer(ctx);
     set_infinity(layer, moderate_infinity);
-    auto const report = parity(ctx, layer, layer_oracle(moderate_infinity), usual_bound(),
+    auto const report = parity(ctx, layer, layer_oracle(moderate_infinity), usual_bound(ctx),
                                plan_without_empty_rows());
     INFO(report.text());
     CHECK(report.passed());
@@ -167,6 +170,7 @@ TEST_CASE("a stack with dropout takes the serial numbers, however much it keeps"
           (long long)again.saved, (long long)kept.peak, (long long)again.peak);
     CHECK(error <= tolerance);
     CHECK(same);
+    std::int64_t const n = tokens_of(ctx);
     CHECK(again.saved ==
           depth * std::int64_t(sizeof(double)) * channels * samples * n * n / ctx.where().ranks() +
               std::int64_t(sizeof(double)) * samples * n * n / ctx.where().ranks());
@@ -180,8 +184,8 @@ TEST_CASE("a stack with dropout takes the serial numbers, however much it keeps"
 TEST_CASE("an empty stack is the identity") {
   on_meshes([](test_context& ctx) {
     stack_type const stack(ctx, 0);
-    stack_type::Z z(ctx, usual_bound());
-    stack_type::Mask mask(ctx, usual_bound());
+    stack_type::Z z(ctx, usual_bound(ctx));
+    stack_type::Mask mask(ctx, usual_bound(ctx));
     fill(z, draw_activation, 1);
     fill(mask, draw_binary_mask, 2);
     auto const y = stack.forward(ctx, z.clone(), mask).y;
@@ -191,7 +195,7 @@ TEST_CASE("an empty stack is the identity") {
 
 TEST_CASE("a rate of dropout that drops everything is refused") {
   on_meshes([](test_context& ctx) {
-    stack_type::Mask mask(ctx, usual_bound());
+    stack_type::Mask mask(ctx, usual_bound(ctx));
     CHECK_THROWS_AS(layer_type::dropout::drawn(ctx, first_draw, 1.0, mask), argument_error);
     CHECK_THROWS_AS(layer_type::dropout::drawn(ctx, first_draw, -0.1, mask), argument_error);
   });

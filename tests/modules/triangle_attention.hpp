@@ -66,8 +66,7 @@ inline attention_volume ring_volume(double channels, double heads, double t, dou
 /// Parity and volume on every mesh that the schedule runs on.
 template <class T, class Node, class Schedule, std::int64_t C, std::int64_t Heads,
           std::int64_t Width>
-void attention_on_meshes(std::int64_t n, parity_plan plan, double infinity = 1e9) {
-  constexpr std::int64_t samples = 2;
+void attention_on_meshes(parity_plan plan, double infinity = 1e9) {
   using module_type = triangle_attention<Node, space_of<T>, C, Heads, Width, Schedule>;
   plan.title = std::string(module_type::tag::name) + " " + Schedule::name +
                " C=" + std::to_string(C) + " heads=" + std::to_string(Heads) + "x" +
@@ -79,10 +78,10 @@ void attention_on_meshes(std::int64_t n, parity_plan plan, double infinity = 1e9
     module_type module(ctx);
     module.infinity = infinity;
     auto const report = parity(ctx, module, attention_oracle<Node, C, Heads, Width>(infinity),
-                               extents{bind<batch>(samples), bind<tokens>(n)}, plan);
+                               extents_on(sizes), plan);
     INFO(report.text());
     CHECK(report.passed());
-    double const t = double(samples) * double(n) * double(n) / ctx.where().ranks();
+    double const n = double(tokens_on(sizes)), t = 2 * n * n / ctx.where().ranks();
     auto const volume =
         is_ring ? ring_volume(C, Heads, t, sizes[1]) : row_resident_volume<Node>(ctx, C, Heads, t);
     CHECK(report.forward_sent_elements == Approx(volume.forward).epsilon(1e-12).margin(1e-12));

@@ -1,4 +1,4 @@
-// Triangle attention on every mesh. With rows resident 36 tokens divide by nine ranks.
+// Triangle attention on every mesh.
 
 #include "triangle_attention.hpp"
 
@@ -6,26 +6,25 @@ using namespace dtm;
 using namespace dtm::testing;
 
 TEST_CASE("starting node, rows resident, rows without a key, fp64") {
-  attention_on_meshes<double, starting, row_resident, 8, 2, 4>(36, plan_with_empty_rows());
+  attention_on_meshes<double, starting, row_resident, 8, 2, 4>(plan_with_empty_rows());
 }
 TEST_CASE("ending node, rows resident, rows without a key, fp64") {
-  attention_on_meshes<double, ending, row_resident, 8, 2, 4>(36, plan_with_empty_rows());
+  attention_on_meshes<double, ending, row_resident, 8, 2, 4>(plan_with_empty_rows());
 }
 TEST_CASE("starting node, rows resident, weights as masks, fp64") {
-  attention_on_meshes<double, starting, row_resident, 8, 2, 4>(36, plan_without_empty_rows(),
+  attention_on_meshes<double, starting, row_resident, 8, 2, 4>(plan_without_empty_rows(),
                                                                moderate_infinity);
 }
 TEST_CASE("ending node, hidden channels of another number, weights as masks, fp64") {
-  attention_on_meshes<double, ending, row_resident, 12, 3, 8>(36, plan_without_empty_rows(),
+  attention_on_meshes<double, ending, row_resident, 12, 3, 8>(plan_without_empty_rows(),
                                                               moderate_infinity);
 }
 
 TEST_CASE("starting node, ring, rows without a key, fp64") {
-  attention_on_meshes<double, starting, ring, 8, 2, 4>(12, plan_with_empty_rows());
+  attention_on_meshes<double, starting, ring, 8, 2, 4>(plan_with_empty_rows());
 }
 TEST_CASE("ending node, ring, weights as masks, fp64") {
-  attention_on_meshes<double, ending, ring, 12, 3, 8>(12, plan_without_empty_rows(),
-                                                      moderate_infinity);
+  attention_on_meshes<double, ending, ring, 12, 3, 8>(plan_without_empty_rows(), moderate_infinity);
 }
 TEST_CASE("the ring is refused on a mesh that is not square, on all ranks") {
   on_meshes([](auto& ctx) {
@@ -41,17 +40,18 @@ TEST_CASE("the ring is refused on a mesh that is not square, on all ranks") {
 
 TEST_CASE("inference gives the bits of forward") {
   using module_type = triangle_attention<ending, space_of<float>, 16, 2, 8>;
-  on_meshes([](auto& ctx) {
+  for (auto const& sizes : meshes()) {
+    test_context ctx(world(), sizes, 0, test_options());
     module_type module(ctx);
     each_parameter(module, [](std::string const& name, auto& parameter) {
       fill(parameter, draw_activation, key_of(3, name));
     });
-    auto const bound = extents{bind<batch>(2), bind<tokens>(36)};
+    auto const bound = extents_on(sizes);
     module_type::X x(ctx, bound);
     module_type::Mask mask(ctx, bound);
     fill(x, draw_activation, 5);
     fill(mask, draw_binary_mask, 6);
     auto const expected = module.forward(ctx, x, mask);
     CHECK(bytes_of(module.infer(ctx, x, mask)) == bytes_of(expected.y));
-  });
+  }
 }

@@ -31,7 +31,6 @@ inline dtm::serial::distogram_model<double> serial_model(int depth) {
   dtm::serial::distogram_model_options options;
   options.token_s = 6;
   options.token_z = 4;
-  options.hidden = 16;
   options.num_blocks = depth;
   return dtm::serial::distogram_model<double>(options);
 }

@@ -1,5 +1,6 @@
 // Peaks, kept bytes and messages of modules: the plan's are the run's to the byte.
 
+#include "dtm/modules/pairformer_noseq_module.hpp"
 #include "dtm/modules/transition.hpp"
 #include "dtm/modules/triangle_multiplication.hpp"
 #include "dtm/parameters/gradients.hpp"
@@ -27,17 +28,47 @@ void forward_and_backward(Costs& costs, std::string const& name, Module& module,
   costs.add(name + ", synchronise", [&] { return synchronise(ctx, std::move(gradients)); });
 }
 
-template <class Direction, class T, std::int64_t C, class Schedule, class Costs>
-void triangle(Costs& costs, std::string const& name) {
+template <class Costs, class T>
+using space_of_costs =
+    space<T, grid,
+          typename std::remove_cvref_t<decltype(std::declval<Costs&>().ctx())>::device_type>;
+
+template <class module_type, class Costs>
+void masked(Costs& costs, std::string const& name) {
   auto& ctx = costs.ctx();
-  using S = space<T, grid, typename std::remove_cvref_t<decltype(ctx)>::device_type>;
-  using module_type = triangle_multiplication<Direction, S, C, Schedule>;
   module_type module(ctx);
   set_to_zero(module);
   auto const x = zero_tensor<typename module_type::X>(ctx, usual_extents());
   auto const mask = zero_tensor<typename module_type::Mask>(ctx, usual_extents());
   forward_and_backward(costs, name, module, x, mask);
   costs.add(name + ", infer", [&] { return module.infer(ctx, x, mask); });
+}
+
+template <class Direction, class T, std::int64_t C, class Schedule, class Costs>
+void triangle(Costs& costs, std::string const& name) {
+  masked<triangle_multiplication<Direction, space_of_costs<Costs, T>, C, Schedule>>(costs, name);
+}
+template <class Node, class T, class Schedule, class Costs>
+void attention(Costs& costs, std::string const& name) {
+  masked<triangle_attention<Node, space_of_costs<Costs, T>, 16, 2, 8, Schedule>>(costs, name);
+}
+
+/// A stack of layers that keeps one tile a layer.
+template <class T, class Costs>
+void stack(Costs& costs) {
+  auto& ctx = costs.ctx();
+  using stack_type = pairformer_noseq_module<space_of_costs<Costs, T>, 16, 2, 8>;
+  stack_type module(ctx, 2);
+  set_to_zero(module);
+  auto const z = zero_tensor<typename stack_type::Z>(ctx, usual_extents());
+  auto const mask = zero_tensor<typename stack_type::Mask>(ctx, usual_extents());
+  stack_dropout const dropout{0.25, {.seed = 1}};
+  for (auto const policy : {activations::kept, activations::recomputed})
+    costs.add(policy == activations::kept ? "stack" : "stack, computed again", [&] {
+      auto gradients = zero_gradients(ctx, module);
+      auto made = module.forward(ctx, z.clone(), mask, policy, dropout);
+      return module.backward(ctx, std::move(made.saved), std::move(made.y), gradients);
+    });
 }
 
 template <class T, class Costs>
@@ -51,7 +82,12 @@ void all_modules(Costs& costs) {
   if (ctx.template size<cp0>() == ctx.template size<cp1>()) {
     triangle<outgoing, T, 8, cannon>(costs, "triangle outgoing, cannon");
     triangle<incoming, T, 8, cannon>(costs, "triangle incoming, cannon");
+    attention<starting, T, ring>(costs, "attention starting, ring");
+    attention<ending, T, ring>(costs, "attention ending, ring");
   }
+  attention<starting, T, row_resident>(costs, "attention starting, rows resident");
+  attention<ending, T, row_resident>(costs, "attention ending, rows resident");
+  stack<T>(costs);
   using transition_type = transition<S, 8, 16>;
   transition_type module(ctx);
   set_to_zero(module);

@@ -62,7 +62,6 @@ serial::distogram_model_options tiny() {
   serial::distogram_model_options options;
   options.token_s = 6;
   options.token_z = 4;
-  options.hidden = 8;
   options.num_blocks = 2;
   options.num_bins = 5;
   return options;

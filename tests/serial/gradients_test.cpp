@@ -271,8 +271,8 @@ TEST_CASE("distogram model: gradients") {
   random_source random(10);
   serial::distogram_model_options options;
   options.token_s = 4;
-  options.token_z = 3;
-  options.hidden = 5;
+  options.token_z = 4;
+  options.heads = 2;
   options.num_blocks = 2;
   options.num_bins = 4;
   serial::distogram_model<double> module(options);

@@ -3,13 +3,13 @@
 //
 //   s = res_type_encoding(res_type)
 //   z = initial_pair(s) + rel_pos(features)
-//   depth times:  z += tri_mul_out(z, M);  z += tri_mul_in(z, M);  z += transition_z(z)
+//   depth times:  z = pairformer_noseq_layer(z, M)
 //   logits = distogram_module(z);  loss = distogram_loss(logits, target, disto_mask)
 //   with M[i,j] = m_i m_j of the token mask
 //
 // Modules and names are Boltz-2's; dropout is off. Depth is a run-time value, channels are
-// compile-time. Per rank the model keeps 9 pair tiles a block (4 + 4 + 1, see each contract) and
-// O(N/cp0) of singles.
+// compile-time. Per rank the model keeps 13 pair tiles a block (4 + 4 + 2 + 2 + 1, see each contract)
+// and O(N/cp0) of singles. The number of tokens is a multiple of cp0 cp1 (row_resident attention).
 
 #include <utility>
 #include <vector>
@@ -17,79 +17,21 @@
 #include "dtm/modules/distogram_module.hpp"
 #include "dtm/modules/initial_pair.hpp"
 #include "dtm/modules/losses/distogram_loss.hpp"
+#include "dtm/modules/pairformer_noseq_layer.hpp"
 #include "dtm/modules/relative_position_encoder.hpp"
-#include "dtm/modules/transition.hpp"
-#include "dtm/modules/triangle_multiplication.hpp"
 
 namespace dtm {
 
-/// The pair half of a Pairformer layer without triangle attention, with its residuals.
-template <class Space, std::int64_t C, class Schedule>
-struct distogram_block : module_base<Space> {
-  using self = distogram_block;
-  template <class S>
-  using in = distogram_block<S, C, Schedule>;
-  using Z = pair_tensor<Space, c<C>>;
-  using Mask = pair_tensor<Space>;
-  using out_type = triangle_multiplication<outgoing, Space, C, Schedule>;
-  using in_type = triangle_multiplication<incoming, Space, C, Schedule>;
-  using transition_type = transition<Space, C, 4 * C>;
-  BOOST_HANA_DEFINE_STRUCT(self, (out_type, tri_mul_out), (in_type, tri_mul_in),
-                           (transition_type, transition_z));
-
-  template <class Context>
-  explicit distogram_block(Context& ctx) : tri_mul_out(ctx), tri_mul_in(ctx), transition_z(ctx) {}
-
-  struct kept {
-    typename out_type::kept tri_mul_out;
-    typename in_type::kept tri_mul_in;
-    typename transition_type::kept transition_z;
-    std::int64_t bytes() const {
-      return tri_mul_out.bytes() + tri_mul_in.bytes() + transition_z.bytes();
-    }
-  };
-  struct result {
-    Z y;
-    kept saved;
-  };
-
-  template <class Context>
-  result forward(Context& ctx, Z z, Mask const& mask) const {
-    auto first = tri_mul_out.forward(ctx, z, mask);
-    add_into(ctx, first.y, z);
-    first.y.release();
-    auto second = tri_mul_in.forward(ctx, z, mask);
-    add_into(ctx, second.y, z);
-    second.y.release();
-    auto third = transition_z.forward(ctx, z);
-    add_into(ctx, third.y, z);
-    return {std::move(z),
-            {std::move(first.saved), std::move(second.saved), std::move(third.saved)}};
-  }
-
-  template <class Context>
-  Z backward(Context& ctx, kept saved, Z dz, gradients_of_t<self>& gradients) const {
-    add_into(ctx,
-             transition_z.backward(ctx, std::move(saved.transition_z), dz, gradients.transition_z),
-             dz);
-    add_into(ctx, tri_mul_in.backward(ctx, std::move(saved.tri_mul_in), dz, gradients.tri_mul_in),
-             dz);
-    add_into(ctx,
-             tri_mul_out.backward(ctx, std::move(saved.tri_mul_out), dz, gradients.tri_mul_out),
-             dz);
-    return dz;
-  }
-};
-
-template <class Space, std::int64_t C, std::int64_t Cs = C, class Schedule = channel_all_to_all,
-          std::int64_t Classes = 33, std::int64_t Bins = 64>
+template <class Space, std::int64_t C, std::int64_t Cs = C, class Schedules = pair_schedules<>,
+          std::int64_t Classes = 33, std::int64_t Bins = 64, std::int64_t Heads = 4>
 struct distogram_model : module_base<Space> {
   using self = distogram_model;
   template <class S>
-  using in = distogram_model<S, C, Cs, Schedule, Classes, Bins>;
+  using in = distogram_model<S, C, Cs, Schedules, Classes, Bins, Heads>;
   using pair_type = initial_pair<Space, Cs, C>;
   using rel_pos_type = relative_position_encoder<Space, C>;
-  using block_type = distogram_block<Space, C, Schedule>;
+  static_assert(C % Heads == 0, "dtm distogram_model: channels are a multiple of the heads");
+  using block_type = pairformer_noseq_layer<Space, C, Heads, C / Heads, Schedules>;
   using blocks_type = module_list<block_type>;
   using head_type = dtm::distogram_module<Space, C, Bins, 1>;
   using loss_type = distogram_loss<Space, Bins, 1>;

@@ -4,7 +4,7 @@
 //
 //   s = res_type_encoding(res_type)                          res_type (B, N, 33) one-hot
 //   z = initial_pair(s) + rel_pos(features)
-//   num_blocks times:  z += tri_mul_out(z, M) ;  z += tri_mul_in(z, M) ;  z += transition_z(z)
+//   num_blocks times:  z = pairformer_noseq_layer(z, M)
 //   M[i,j] = m_i m_j of token_pad_mask (B, N)
 //   logits = distogram_module(z) ;  loss = distogram_loss(logits, disto_target, token_disto_mask)
 
@@ -17,63 +17,10 @@
 #include "dtm/serial/distogram_loss.hpp"
 #include "dtm/serial/distogram_module.hpp"
 #include "dtm/serial/initial_pair.hpp"
+#include "dtm/serial/pairformer_noseq_layer.hpp"
 #include "dtm/serial/relative_position_encoder.hpp"
-#include "dtm/serial/transition.hpp"
-#include "dtm/serial/triangle_multiplication.hpp"
 
 namespace dtm::serial {
-
-/// One block: the pair half of a Pairformer layer without triangle attention, with its residuals.
-template <class T>
-struct distogram_block {
-  using value_type = T;
-
-  triangle_multiplication<T> tri_mul_out;
-  triangle_multiplication<T> tri_mul_in;
-  transition<T> transition_z;
-
-  struct saved {
-    typename triangle_multiplication<T>::saved tri_mul_out;
-    typename triangle_multiplication<T>::saved tri_mul_in;
-    typename transition<T>::saved transition_z;
-  };
-  struct result {
-    array<T> y;
-    saved kept;
-  };
-
-  distogram_block() = default;
-  distogram_block(std::int64_t token_z, std::int64_t hidden)
-      : tri_mul_out(triangle_direction::outgoing, token_z),
-        tri_mul_in(triangle_direction::incoming, token_z),
-        transition_z(token_z, hidden) {}
-
-  /// z (B, N, N, C), mask (B, N, N)
-  result forward(array<T> z, array<T> const& mask) const {
-    auto out = tri_mul_out.forward(z, mask);
-    z += out.y;
-    auto in = tri_mul_in.forward(z, mask);
-    z += in.y;
-    auto hidden = transition_z.forward(z);
-    z += hidden.y;
-    return {std::move(z), {std::move(out.kept), std::move(in.kept), std::move(hidden.kept)}};
-  }
-
-  /// Adds the parameter gradients and returns dz of the block's input.
-  array<T> backward(saved const& kept, array<T> dz, distogram_block& gradients) const {
-    dz += transition_z.backward(kept.transition_z, dz, gradients.transition_z);
-    dz += tri_mul_in.backward(kept.tri_mul_in, dz, gradients.tri_mul_in);
-    dz += tri_mul_out.backward(kept.tri_mul_out, dz, gradients.tri_mul_out);
-    return dz;
-  }
-
-  template <class F>
-  void each_parameter(F&& f, std::string const& prefix = "") {
-    tri_mul_out.each_parameter(f, dotted(prefix, "tri_mul_out"));
-    tri_mul_in.each_parameter(f, dotted(prefix, "tri_mul_in"));
-    transition_z.each_parameter(f, dotted(prefix, "transition_z"));
-  }
-};
 
 template <class T>
 struct distogram_batch {
@@ -89,10 +36,10 @@ struct distogram_model_options {
   std::int64_t token_s = 384;
   std::int64_t token_z = 128;
   std::int64_t num_blocks = 4;
-  std::int64_t hidden = 512;  // of transition_z
   std::int64_t num_bins = 64;
   bool fix_sym_check = true;
   bool cyclic_pos_enc = true;
+  std::int64_t heads = 4;  // of token_z / heads channels
 };
 
 template <class T>
@@ -102,14 +49,14 @@ struct distogram_model {
   linear<T> res_type_encoding;
   initial_pair<T> pair;  // z_init_1, z_init_2
   relative_position_encoder<T> rel_pos;
-  std::vector<distogram_block<T>> layers;
+  std::vector<pairformer_noseq_layer<T>> layers;
   serial::distogram_module<T> distogram_module;
 
   struct saved {
     array<T> res_type;
     typename initial_pair<T>::saved pair;
     typename relative_position_encoder<T>::saved rel_pos;
-    std::vector<typename distogram_block<T>::saved> layers;
+    std::vector<typename pairformer_noseq_layer<T>::saved> layers;
     typename serial::distogram_module<T>::saved distogram_module;
     typename distogram_loss<T>::saved loss;
   };
@@ -125,7 +72,8 @@ struct distogram_model {
       : res_type_encoding(o.res_types, o.token_s),
         pair(o.token_s, o.token_z),
         rel_pos(o.token_z, o.fix_sym_check, o.cyclic_pos_enc),
-        layers(static_cast<std::size_t>(o.num_blocks), distogram_block<T>(o.token_z, o.hidden)),
+        layers(static_cast<std::size_t>(o.num_blocks),
+               pairformer_noseq_layer<T>(o.token_z, o.token_z / o.heads, o.heads)),
         distogram_module(o.token_z, o.num_bins) {}
 
   result forward(distogram_batch<T> const& batch) const {
@@ -134,8 +82,8 @@ struct distogram_model {
     array<T> z = std::move(first.y);
     z += relative.y;
     array<T> const mask = pair_mask(batch.token_pad_mask);
-    std::vector<typename distogram_block<T>::saved> kept;
-    for (distogram_block<T> const& layer : layers) {
+    std::vector<typename pairformer_noseq_layer<T>::saved> kept;
+    for (pairformer_noseq_layer<T> const& layer : layers) {
       auto block = layer.forward(std::move(z), mask);
       z = std::move(block.y);
       kept.push_back(std::move(block.kept));
