@@ -59,8 +59,8 @@ struct collective<all_gather<Axis>> {
     scratch<T> received(ctx.memory(), x.size() * ctx.template size<Axis>());
     auto messages =
         ctx.template along<Axis>().all_gather(x.data(), received.data(), x.size(), what);
-    return in_flight(ctx, std::move(result), scratch<T>(), std::move(received),
-                     std::move(messages), finish{ctx.where(), mask});
+    return in_flight(ctx, std::move(result), scratch<T>(), std::move(received), std::move(messages),
+                     finish{ctx.where(), mask});
   }
 };
 

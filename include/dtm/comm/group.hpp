@@ -8,9 +8,8 @@
 // Operands may lie in a device's memory, which then does the copies.
 // Counts are 64-bit and count elements. A group of one copies and does not call MPI.
 //
-// Sums are formed in the order of the ranks. Ranks of one node that share memory read each other's
-// operands instead of sending them (shared_group.hpp); `out` is then written while the operation is
-// under way, and the _in_place operations, for operands that stay until the wait, copy once.
+// Sums are in the order of the ranks. Ranks that share memory read each other's operands instead
+// (shared_group.hpp); then `out` is written while the operation is under way.
 
 #include <cstdint>
 #include <cstring>
@@ -50,8 +49,7 @@ class group {
 
   /// From now on ranks read each other's memory. The same on all ranks.
   void share(std::shared_ptr<shared_channel> memory) { shared_ = std::move(memory); }
-  /// Whether they do; then `in` of the _in_place operations lies in memory that is lent
-  /// (node::locate).
+  /// Whether they do; _in_place operands lie in memory that is lent (node::locate).
   bool shares_memory() const { return shared_ != nullptr; }
 
   /// The communicator behind the group, for transports of other kinds between the same ranks.
@@ -105,9 +103,9 @@ class group {
 
   pending barrier(call who);
 
-  // ---- where shares_memory(): `in` stays as it is until the wait, and nothing is packed
-  /// read(r, in of rank r) is called once for every rank, this one too, when it can be read; `ordered`:
-  /// in the order of the ranks. Counts are those that pass between two ranks.
+  // ---- where shares_memory(), of an `in` that stays as it is until the wait: one copy
+  /// read(r, in of r) is called once for every rank of the group when it can be read; `ordered`: in
+  /// the order of the ranks.
   template <class T, class Read>
   pending all_to_all_in_place(T const* in, std::span<std::int64_t const> send_counts,
                               std::span<std::int64_t const> receive_counts, call who, bool ordered,
@@ -115,13 +113,12 @@ class group {
     return begin_all_to_all_in_place(in, send_counts, receive_counts, mpi::datatype_of<T>(), who,
                                      ordered, reader_of<T>(std::move(read)));
   }
-  /// Replicated afterwards; `count` elements of every rank go to every other.
   template <class T, class Read>
   pending all_gather_in_place(T const* in, std::int64_t count, call who, Read read) {
     return begin_all_gather_in_place(in, count, mpi::datatype_of<T>(), who,
                                      reader_of<T>(std::move(read)));
   }
-  /// Ordered; `count` elements go to each rank.
+  /// Ordered; `count` is of the block that goes to one rank.
   template <class T, class Read>
   pending reduce_scatter_in_place(T const* in, std::int64_t count, call who, Read read) {
     return begin_reduce_scatter_in_place(in, count, summable<T>(), who,
@@ -373,8 +370,7 @@ inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t co
   auto const* const own_in = static_cast<std::byte const*>(in) + bytes(send_offsets[me], type);
   std::size_t const own_at = bytes(receive_offsets[me], type);
   if (size() == 1) return local(*op, out, in, own);
-  if (shared_)
-    return shared_all_to_all(std::move(op), in, send_counts, out, receive_counts, type);
+  if (shared_) return shared_all_to_all(std::move(op), in, send_counts, out, receive_counts, type);
 
   // what stays at home is copied here; MPI moves the rest
   auto const sent_bytes = bytes(send_offsets.back(), type),

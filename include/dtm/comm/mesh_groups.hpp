@@ -73,9 +73,9 @@ class mesh_groups {
       auto at = std::find_if(made.begin(), made.end(),
                              [&](auto const& m) { return m.first == each.ranks().get(); });
       if (at == made.end())
-        at = made.emplace(at, each.ranks().get(),
-                          std::make_shared<shared_channel>(place, each.members(), each.rank(),
-                                                           int(mask)));
+        at = made.emplace(
+            at, each.ranks().get(),
+            std::make_shared<shared_channel>(place, each.members(), each.rank(), int(mask)));
       each.share(at->second);
     }
   }

@@ -75,7 +75,7 @@ struct shared_slot {
 
 /// The control words of a rank for one channel.
 struct shared_words {
-  static constexpr int depth = 64;  // operations that may be under way at once
+  static constexpr int depth = 64;                 // operations that may be under way at once
   alignas(64) std::atomic<std::uint64_t> arrived;  // sequence number of its latest barrier
   shared_slot slots[depth];
 };
@@ -149,8 +149,7 @@ class node {
   };
 
   detail::control_segment* words_of(int rank) const {
-    return reinterpret_cast<detail::control_segment*>(
-        peers_[std::size_t(rank)].control.start());
+    return reinterpret_cast<detail::control_segment*>(peers_[std::size_t(rank)].control.start());
   }
 
   /// Kernel and name space of processes; both are names that no two share.
@@ -206,10 +205,10 @@ class node {
                  }) > 1;
       if (std::string(l.place) == mine.place && int(rank) != ranks.rank()) meet_peer(rank, l, mine);
     }
-    is_crowded_ = std::count_if(letters.begin(), letters.end(), [&](letter const& l) {
-                    return std::string(l.place) == mine.place &&
-                           CPU_EQUAL(&l.may_run_on, &mine.may_run_on);
-                  }) > CPU_COUNT(&mine.may_run_on);
+    is_crowded_ =
+        std::count_if(letters.begin(), letters.end(), [&](letter const& l) {
+          return std::string(l.place) == mine.place && CPU_EQUAL(&l.may_run_on, &mine.may_run_on);
+        }) > CPU_COUNT(&mine.may_run_on);
     letters = all.gather<letter>(std::span(&mine, 1), what);
     all.close(what);
     decide(letters, wanted, sharing);

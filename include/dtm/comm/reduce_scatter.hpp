@@ -40,8 +40,8 @@ struct collective<reduce_scatter<Axis, Dimension>> {
       box_copy<typename X::device_type>::pack(ctx, x.data(), x.tile(), part, end);
       end += part.size();
     }
-    auto messages = ctx.template along<Axis>().reduce_scatter(
-        sent.data(), result.data(), result.size(), reduction::sum, what);
+    auto messages = ctx.template along<Axis>().reduce_scatter(sent.data(), result.data(),
+                                                              result.size(), reduction::sum, what);
     return in_flight(ctx, std::move(result), std::move(sent), scratch<T>(), std::move(messages),
                      nothing_to_finish{});
   }

@@ -7,8 +7,8 @@
 // data. The word that is posted names step and kind of the operation, so that ranks which do different
 // things wait for each other until the deadline, as with messages. What was posted may change when all
 // have read. A rank that leaves an operation by an exception withdraws what it posted before its memory
-// is used again; a reader looks again at the post when it has read, and waits for the notice of the
-// failure where it is gone.
+// is used again; a reader looks again at the post when it has read, and where it is gone it waits for
+// the notice of the failure or the deadline.
 
 #include <atomic>
 #include <cstdint>
@@ -52,18 +52,17 @@ class shared_channel {
     return {number, std::uint64_t(hash_bytes(both, sizeof both)) | 1};
   }
 
-  /// Lends `data`, which `readers` ranks will read. Throws argument_error where too much is under way.
+  /// Lends `data`, which `readers` ranks will read. What was lent `depth` steps ago is_read.
   void post(step const& s, void const* data, int readers) {
-    auto& expected = expected_[s.number % depth];
     auto& slot = slot_of(rank_, s);
-    if (slot.read.load(std::memory_order_acquire) != expected)
-      throw argument_error("dtm comm: more than " + std::to_string(depth) +
-                           " operations of one group are under way; wait for earlier ones");
     auto const at = data != nullptr ? place_->locate(data) : segment_place{};
     slot.descriptor = at.descriptor;
     slot.bytes = at.bytes;
     slot.offset = at.offset;
-    expected += std::uint64_t(readers);
+    auto& mine = lent_[s.number % depth];
+    if (std::exchange(mine.is_withdrawn, false))
+      mine.expected = slot.read.load(std::memory_order_acquire);
+    mine.expected += std::uint64_t(readers);
     slot.posted.store(s.word, std::memory_order_release);
     ring();
   }
@@ -71,6 +70,7 @@ class shared_channel {
   void withdraw(step const& s) noexcept {
     slot_of(rank_, s).posted.store(0, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
+    lent_[s.number % depth].is_withdrawn = true;
   }
 
   bool has_posted(int peer, step const& s) const {
@@ -91,9 +91,11 @@ class shared_channel {
     bells_[std::size_t(peer)]->ring_if_asleep();
     return true;
   }
-  /// Whether what this rank has lent is its own again.
+  /// Whether what this rank has lent, in this step or `depth` steps ago, is its own again.
   bool is_read(step const& s) const {
-    return slot_of(rank_, s).read.load(std::memory_order_acquire) == expected_[s.number % depth];
+    auto const& mine = lent_[s.number % depth];
+    return mine.is_withdrawn ||
+           slot_of(rank_, s).read.load(std::memory_order_acquire) == mine.expected;
   }
 
   // ---- barriers: numbers that only grow, so that nobody answers
@@ -129,7 +131,11 @@ class shared_channel {
   std::vector<detail::shared_words*> words_;
   std::vector<detail::bell*> bells_;
   std::uint64_t steps_ = 0;
-  std::uint64_t expected_[depth] = {};
+  /// What this rank knows of its slots: how often they will have been read.
+  struct {
+    std::uint64_t expected = 0;
+    bool is_withdrawn = false;
+  } lent_[depth];
 };
 
 }  // namespace dtm::comm

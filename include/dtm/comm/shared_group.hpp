@@ -94,30 +94,32 @@ inline std::uint64_t kind_of(operation const& op) {
   return std::uint64_t(hash_bytes(&kind, sizeof kind));
 }
 
-inline std::shared_ptr<background> background_of(shared_channel& ranks,
-                                                 std::function<bool()> advance) {
-  auto const sleep = [&ranks](background& work) {
-    ranks.sleep([&] { return !work.go_on(); });
-  };
-  return std::make_shared<background>(background{std::move(advance), sleep, ranks.patience()});
-}
-
 /// The operation goes on by these readings, one after the other.
 template <class... Reading>
 pending by_shared_memory(shared_channel& ranks, std::shared_ptr<operation> op,
                          std::shared_ptr<Reading>... readings) {
-  op->work = background_of(ranks, [=] {
-    return (readings->go_on() && ...) && (readings->is_read() && ...);
-  });
+  op->work = background_of(
+      ranks, [=] { return (readings->go_on() && ...) && (readings->is_read() && ...); });
   op->withdraw = [=]() noexcept { (readings->withdraw(), ...); };
   op->ranks->go_on_with(op->work);
   return pending(std::move(op));
 }
 
+inline std::shared_ptr<background> background_of(shared_channel& ranks,
+                                                 std::function<bool()> advance) {
+  auto const sleep = [&ranks](background& work) { ranks.sleep([&] { return !work.go_on(); }); };
+  return std::make_shared<background>(background{std::move(advance), sleep, ranks.patience()});
+}
+
+/// Waits where more is under way than there are control words for. Peers that wait read meanwhile, so
+/// this ends.
 inline auto read_step(shared_channel& ranks, operation const& op, std::vector<int> sources,
                       bool ordered, shared_reading::read_one read) {
-  return std::make_shared<shared_reading>(ranks, ranks.next(kind_of(op)), std::move(sources),
-                                          ordered, std::move(read));
+  auto const step = ranks.next(kind_of(op));
+  auto const free = background_of(ranks, [&ranks, step] { return ranks.is_read(step); });
+  op.ranks->wait(*free, op.what);
+  return std::make_shared<shared_reading>(ranks, step, std::move(sources), ordered,
+                                          std::move(read));
 }
 
 /// Into its place in `out`, unless it lies there.
@@ -190,7 +192,9 @@ inline pending group::shared_all_reduce(std::shared_ptr<operation> op, void cons
     return detail::by_shared_memory(*shared_, std::move(op), std::move(reading));
   }
   std::int64_t const slice = (count + size() - 1) / size();
-  auto const length = [=](int of) { return std::clamp(count - of * slice, std::int64_t(0), slice); };
+  auto const length = [=](int of) {
+    return std::clamp(count - of * slice, std::int64_t(0), slice);
+  };
   auto const start = [=](int of) { return std::size_t(of * slice * type.bytes); };
   op->received = fresh(bytes(slice, type));
   int const me = rank();
@@ -200,24 +204,24 @@ inline pending group::shared_all_reduce(std::shared_ptr<operation> op, void cons
         detail::copy_bytes(static_cast<std::byte*>(out) + start(source), from,
                            std::size_t(length(source) * type.bytes));
       });
-  auto combining = detail::read_step(
-      *shared_, *op, detail::ranks_in_order(size()), true,
-      [=, to = gathering.get()](int source, std::byte const* from) {
-        parts->push_back(from + (length(me) > 0 ? start(me) : 0));
-        if (source != last) return;
-        type.combine(mine, *parts, length(me), how);
-        to->lend(mine, last);
-      });
+  auto combining = detail::read_step(*shared_, *op, detail::ranks_in_order(size()), true,
+                                     [=, to = gathering.get()](int source, std::byte const* from) {
+                                       parts->push_back(from + (length(me) > 0 ? start(me) : 0));
+                                       if (source != last) return;
+                                       type.combine(mine, *parts, length(me), how);
+                                       to->lend(mine, last);
+                                     });
   combining->lend(op->sent.get(), last);
-  return detail::by_shared_memory(*shared_, std::move(op), std::move(combining), std::move(gathering));
+  return detail::by_shared_memory(*shared_, std::move(op), std::move(combining),
+                                  std::move(gathering));
 }
 
 inline pending group::shared_broadcast(std::shared_ptr<operation> op, void* data, std::size_t bytes,
                                        int root) {
   bool const sends = rank() == root;
-  auto reading = detail::read_step(
-      *shared_, *op, sends ? std::vector<int>{} : std::vector<int>{root}, false,
-      [=](int, std::byte const* from) { detail::copy_bytes(data, from, bytes); });
+  auto reading =
+      detail::read_step(*shared_, *op, sends ? std::vector<int>{} : std::vector<int>{root}, false,
+                        [=](int, std::byte const* from) { detail::copy_bytes(data, from, bytes); });
   if (sends) {
     lend_copy(*op, data, bytes);
     reading->lend(op->sent.get(), size() - 1);
@@ -233,9 +237,9 @@ inline pending group::shared_shift(std::shared_ptr<operation> op, void const* in
   (void)to;  // reads what this rank lends
   lend_copy(*op, in, bytes);
   spoil(out, in, bytes);
-  auto reading = detail::read_step(
-      *shared_, *op, {from}, false,
-      [=](int, std::byte const* theirs) { detail::copy_bytes(out, theirs, bytes); });
+  auto reading = detail::read_step(*shared_, *op, {from}, false, [=](int, std::byte const* theirs) {
+    detail::copy_bytes(out, theirs, bytes);
+  });
   reading->lend(op->sent.get(), 1);
   return detail::by_shared_memory(*shared_, std::move(op), std::move(reading));
 }
@@ -259,16 +263,14 @@ inline pending group::shared_all_to_all(std::shared_ptr<operation> op, void cons
                                                                         std::byte const* from) {
         std::int64_t there[2];
         std::memcpy(there, from + std::size_t(rank()) * sizeof(std::int64_t), sizeof there);
-        auto const at = offsets[std::size_t(source)],
-                   count = offsets[std::size_t(source) + 1] - at;
+        auto const at = offsets[std::size_t(source)], count = offsets[std::size_t(source) + 1] - at;
         if (there[1] - there[0] != count)
           channel_->fail(failure_kind::mismatch,
                          "collective mismatch: rank " +
                              std::to_string(members()[std::size_t(source)]) + " sends " +
                              std::to_string(there[1] - there[0]) + " elements to rank " +
-                             std::to_string(members()[std::size_t(rank())]) +
-                             ", which expects " + std::to_string(count) + ", in " +
-                             describe(about->what));
+                             std::to_string(members()[std::size_t(rank())]) + ", which expects " +
+                             std::to_string(count) + ", in " + describe(about->what));
         detail::copy_bytes(static_cast<std::byte*>(out) + bytes(at, type),
                            from + before + bytes(there[0], type), bytes(count, type));
       });
@@ -278,10 +280,9 @@ inline pending group::shared_all_to_all(std::shared_ptr<operation> op, void cons
 
 inline pending group::shared_barrier(std::shared_ptr<operation> op) {
   shared_->arrive(op->what.sequence);
-  op->work = detail::background_of(
-      *shared_, [ranks = shared_.get(), sequence = op->what.sequence] {
-        return ranks->all_have_arrived(sequence);
-      });
+  op->work = detail::background_of(*shared_, [ranks = shared_.get(), sequence = op->what.sequence] {
+    return ranks->all_have_arrived(sequence);
+  });
   op->withdraw = [] {};
   return pending(std::move(op));
 }
@@ -300,9 +301,8 @@ inline pending group::begin_all_to_all_in_place(void const* in,
   auto const own = send_counts[std::size_t(rank())];
   record(who, type, sent, sent - own, own);
   auto reading = detail::read_step(
-      *shared_, *op,
-      ordered ? detail::ranks_in_order(size()) : detail::ranks_from(rank(), size()), ordered,
-      std::move(read));
+      *shared_, *op, ordered ? detail::ranks_in_order(size()) : detail::ranks_from(rank(), size()),
+      ordered, std::move(read));
   reading->lend(in, size() - 1);
   return detail::by_shared_memory(*shared_, std::move(op), std::move(reading));
 }
@@ -311,8 +311,8 @@ inline pending group::begin_all_gather_in_place(void const* in, std::int64_t cou
                                                 mpi::datatype type, call const& who, reader read) {
   auto op = open(who, type, count);
   record(who, type, count, count * (size() - 1));
-  auto reading = detail::read_step(*shared_, *op, detail::ranks_from(rank(), size()), false,
-                                   std::move(read));
+  auto reading =
+      detail::read_step(*shared_, *op, detail::ranks_from(rank(), size()), false, std::move(read));
   reading->lend(in, size() - 1);
   return detail::by_shared_memory(*shared_, std::move(op), std::move(reading));
 }

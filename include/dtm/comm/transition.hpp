@@ -80,8 +80,8 @@ class [[nodiscard]] in_flight {
  public:
   using element_type = typename Result::element_type;
 
-  in_flight(Context& ctx, Result result, scratch<element_type> sent,
-            scratch<element_type> received, Messages messages, Finish finish)
+  in_flight(Context& ctx, Result result, scratch<element_type> sent, scratch<element_type> received,
+            Messages messages, Finish finish)
       : ctx_(ctx),
         result_(std::move(result)),
         sent_(std::move(sent)),
@@ -109,7 +109,7 @@ namespace detail {
 
 /// Well-formed where ranks may be able to read each other's tiles where they lie.
 template <class X, class Ranks>
-requires(std::is_same_v<typename X::device_type, host> && requires(Ranks const& ranks) {
+requires(std::is_same_v<typename X::device_type, host>&& requires(Ranks const& ranks) {
   ranks.shares_memory();
 }) void require_tiles(Ranks const&) {}
 

@@ -84,8 +84,8 @@ void wait_until(control& ranks, Complete&& complete, double deadline, signature 
 }
 template <class Complete>
 void wait_until(control& ranks, Complete&& complete, double deadline, signature const& what) {
-  wait_until(ranks, std::forward<Complete>(complete), deadline, what,
-             patience(), [] { std::this_thread::sleep_for(std::chrono::microseconds(50)); });
+  wait_until(ranks, std::forward<Complete>(complete), deadline, what, patience(),
+             [] { std::this_thread::sleep_for(std::chrono::microseconds(50)); });
 }
 
 /// The same for all requests, or error when MPI reports one.

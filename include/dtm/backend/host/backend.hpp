@@ -37,8 +37,8 @@ class backend<host> {
         node_(std::make_shared<comm::node>(ranks, chosen.transport, chosen.ranks_per_node, where)) {
     comm::failure failed;
     try {
-      arena_ = std::make_shared<dtm::arena>(chosen.arena_bytes, chosen.arena_limit,
-                                            node_->is_shared());
+      arena_ =
+          std::make_shared<dtm::arena>(chosen.arena_bytes, chosen.arena_limit, node_->is_shared());
     } catch (memory_error const&) {
       failed = comm::current_failure(ranks.rank());
     }
