@@ -105,6 +105,16 @@ class [[nodiscard]] in_flight {
   Finish finish_;
 };
 
+namespace detail {
+
+/// Well-formed where ranks may be able to read each other's tiles where they lie.
+template <class X, class Ranks>
+requires(std::is_same_v<typename X::device_type, host>&& requires(Ranks const& ranks) {
+  ranks.shares_memory();
+}) void require_tiles(Ranks const&) {}
+
+}  // namespace detail
+
 struct nothing_to_finish {
   template <class Context, class Result, class T>
   void operator()(Context&, Result&, T const*) const {}
