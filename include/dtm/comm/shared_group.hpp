@@ -181,8 +181,7 @@ inline pending group::shared_all_reduce(std::shared_ptr<operation> op, void cons
   detail::compare_when_complete(*op, out, size_in_bytes);
   auto const parts = std::make_shared<std::vector<std::byte const*>>();
   int const last = size() - 1;
-  constexpr std::size_t worth_sharing = 8192;
-  if (size_in_bytes <= worth_sharing) {  // every rank combines everything
+  if (size_in_bytes <= detail::worth_sharing) {  // every rank combines everything
     auto reading = detail::read_step(*shared_, *op, detail::ranks_in_order(size()), true,
                                      [=](int source, std::byte const* from) {
                                        parts->push_back(from);

@@ -12,6 +12,9 @@
 
 namespace dtm::comm::detail {
 
+/// An all_reduce by shared memory of more bytes is combined in slices, one a rank.
+inline constexpr std::size_t worth_sharing = 8192;
+
 template <class T>
 void combine_into(T* total, T const* part, std::int64_t count, reduction how) {
   if (how == reduction::sum)
