@@ -33,16 +33,9 @@ class shared_reading {
 
   /// True when everything has been read.
   bool go_on() {
-    if (withdrawn_) return false;
-    if (ordered_ && !std::all_of(sources_.begin(), sources_.end(),
-                                 [&](int source) { return is_there(source); }))
-      return false;
+    if (ordered_) return go_on_together();
     std::erase_if(sources_, [&](int source) {
-      if (withdrawn_ || !is_there(source)) return false;
-      if (source == ranks_.rank()) return read_(source, own_), true;
-      read_(source, ranks_.address(source, step_));
-      withdrawn_ = !ranks_.acknowledge(source, step_);
-      return !withdrawn_;
+      return !withdrawn_ && is_there(source) && (read(source), finish(source));
     });
     return sources_.empty();
   }
@@ -57,6 +50,24 @@ class shared_reading {
   }
 
  private:
+  /// All are read before one is acknowledged: a reduction may look at them again at the last.
+  bool go_on_together() {
+    if (withdrawn_ || !std::all_of(sources_.begin(), sources_.end(),
+                                   [&](int source) { return is_there(source); }))
+      return false;
+    for (int source : sources_) read(source);
+    for (int source : sources_) (void)finish(source);
+    sources_.clear();
+    return !withdrawn_;
+  }
+  void read(int source) {
+    read_(source, source == ranks_.rank() ? own_ : ranks_.address(source, step_));
+  }
+  /// False where it was withdrawn while it was read.
+  bool finish(int source) {
+    if (source != ranks_.rank()) withdrawn_ |= !ranks_.acknowledge(source, step_);
+    return !withdrawn_;
+  }
   bool is_there(int source) const {
     return source == ranks_.rank() || ranks_.has_posted(source, step_);
   }
