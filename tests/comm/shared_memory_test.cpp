@@ -87,6 +87,23 @@ TEST_CASE("sums have the same bits by messages and by shared memory") {
   CHECK(shared.ledger().sent_bytes() == messages.ledger().sent_bytes());
 }
 
+TEST_CASE("what a rank lent is read before it changes: many operations without a pause") {
+  auto& w = testing::world();
+  context_type ctx(w, line(w), 0, by(transport::shared_memory));
+  auto& g = ctx.along_all();
+  int wrong = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::int64_t const count = i % 2 == 0 ? 1 : 700;
+    std::vector<double> const in(std::size_t(count * w.size()), double(i * (w.rank() + 1)));
+    std::vector<double> sum(in.size()), part(in.size());
+    g.all_reduce(in.data(), sum.data(), count, reduction::sum, {"all_reduce"}).wait();
+    g.reduce_scatter(in.data(), part.data(), count, reduction::sum, {"reduce_scatter"}).wait();
+    double const expected = double(i) * w.size() * (w.size() + 1) / 2;
+    wrong += sum[std::size_t(count - 1)] != expected || part[std::size_t(count - 1)] != expected;
+  }
+  CHECK(wrong == 0);
+}
+
 TEST_CASE("each group takes what it can: two nodes of two ranks") {
   auto& w = testing::world();
   if (w.size() != 4) return;

@@ -25,6 +25,14 @@ namespace dtm::comm {
 template <class Collective>
 struct collective;
 
+/// Exchanges of channel planes that are stored, or read, in the memory of peers (comm/shared_planes.hpp).
+template <class X, class Context, class Group>
+bool opens_planes(Context& ctx, Group& ranks);
+template <class Tile, class Planes>
+class planes_stored_by_peers;
+template <class Tile, class Planes>
+class planes_read_from_peers;
+
 /// Check level 3: throws replication_error on all ranks unless every element is finite on every
 /// rank. In a pending maximum -infinity is legal; the padding of planes<C> is not looked at.
 template <class Context, class X>

@@ -109,21 +109,18 @@ class group {
   template <class T, class Read>
   pending all_to_all_in_place(T const* in, std::span<std::int64_t const> send_counts,
                               std::span<std::int64_t const> receive_counts, call who, bool ordered,
-                              Read read) {
-    return begin_all_to_all_in_place(in, send_counts, receive_counts, mpi::datatype_of<T>(), who,
-                                     ordered, reader_of<T>(std::move(read)));
-  }
+                              Read read);
   template <class T, class Read>
-  pending all_gather_in_place(T const* in, std::int64_t count, call who, Read read) {
-    return begin_all_gather_in_place(in, count, mpi::datatype_of<T>(), who,
-                                     reader_of<T>(std::move(read)));
-  }
+  pending all_gather_in_place(T const* in, std::int64_t count, call who, Read read);
   /// Ordered; `count` is of the block that goes to one rank.
   template <class T, class Read>
-  pending reduce_scatter_in_place(T const* in, std::int64_t count, call who, Read read) {
-    return begin_reduce_scatter_in_place(in, count, summable<T>(), who,
-                                         reader_of<T>(std::move(read)));
-  }
+  pending reduce_scatter_in_place(T const* in, std::int64_t count, call who, Read read);
+  /// Stands for an all_to_all whose elements ranks fetch, or bring, themselves: waits until all ranks
+  /// have opened `mine` to each other.
+  class opened;
+  template <class T>
+  opened open_to_peers(T const* mine, std::span<std::int64_t const> send_counts,
+                       std::span<std::int64_t const> receive_counts, call who);
 
  private:
   using operation = detail::operation;
@@ -140,34 +137,21 @@ class group {
   }
 
   // ---- by shared memory, shared_group.hpp
-  using reader = std::function<void(int rank, void const* in)>;
-  template <class T, class Read>
-  static reader reader_of(Read read) {
-    return [read = std::move(read)](int rank, void const* in) mutable {
-      read(rank, static_cast<T const*>(in));
-    };
-  }
-  pending begin_all_to_all_in_place(void const* in, std::span<std::int64_t const> send_counts,
-                                    std::span<std::int64_t const> receive_counts,
-                                    mpi::datatype type, call const& who, bool ordered, reader read);
-  pending begin_all_gather_in_place(void const* in, std::int64_t count, mpi::datatype type,
-                                    call const& who, reader read);
-  pending begin_reduce_scatter_in_place(void const* in, std::int64_t count, mpi::datatype type,
-                                        call const& who, reader read);
+  using begun = std::shared_ptr<operation>;
+  using counts = std::span<std::int64_t const>;
+  begun open_all_to_all(counts send_counts, counts receive_counts, mpi::datatype type,
+                        call const& who);
   void lend_copy(operation& op, void const* in, std::size_t bytes);
-  pending shared_all_reduce(std::shared_ptr<operation> op, void const* in, void* out,
-                            std::int64_t count, mpi::datatype type, reduction how);
-  pending shared_all_gather(std::shared_ptr<operation> op, void const* in, void* out,
-                            std::size_t block);
-  pending shared_reduce_scatter(std::shared_ptr<operation> op, void const* in, void* out,
-                                std::int64_t count, mpi::datatype type, reduction how);
-  pending shared_all_to_all(std::shared_ptr<operation> op, void const* in,
-                            std::span<std::int64_t const> send_counts, void* out,
-                            std::span<std::int64_t const> receive_counts, mpi::datatype type);
-  pending shared_broadcast(std::shared_ptr<operation> op, void* data, std::size_t bytes, int root);
-  pending shared_shift(std::shared_ptr<operation> op, void const* in, void* out, std::size_t bytes,
-                       int to, int from);
-  pending shared_barrier(std::shared_ptr<operation> op);
+  pending shared_all_reduce(begun op, void const* in, void* out, std::int64_t count,
+                            mpi::datatype type, reduction how);
+  pending shared_all_gather(begun op, void const* in, void* out, std::size_t block);
+  pending shared_reduce_scatter(begun op, void const* in, void* out, std::int64_t count,
+                                mpi::datatype type, reduction how);
+  pending shared_all_to_all(begun op, void const* in, counts send_counts, void* out,
+                            counts receive_counts, mpi::datatype type);
+  pending shared_broadcast(begun op, void* data, std::size_t bytes, int root);
+  pending shared_shift(begun op, void const* in, void* out, std::size_t bytes, int to, int from);
+  pending shared_barrier(begun op);
 
   pending begin_all_reduce(void const* in, void* out, std::int64_t count, mpi::datatype type,
                            reduction how, call who);

@@ -33,16 +33,9 @@ class shared_reading {
 
   /// True when everything has been read.
   bool go_on() {
-    if (withdrawn_) return false;
-    if (ordered_ && !std::all_of(sources_.begin(), sources_.end(),
-                                 [&](int source) { return is_there(source); }))
-      return false;
+    if (ordered_) return go_on_together();
     std::erase_if(sources_, [&](int source) {
-      if (withdrawn_ || !is_there(source)) return false;
-      if (source == ranks_.rank()) return read_(source, own_), true;
-      read_(source, ranks_.address(source, step_));
-      withdrawn_ = !ranks_.acknowledge(source, step_);
-      return !withdrawn_;
+      return !withdrawn_ && is_there(source) && (read(source), finish(source));
     });
     return sources_.empty();
   }
@@ -57,6 +50,24 @@ class shared_reading {
   }
 
  private:
+  /// All are read before one is acknowledged: a reduction may look at them again at the last.
+  bool go_on_together() {
+    if (withdrawn_ || !std::all_of(sources_.begin(), sources_.end(),
+                                   [&](int source) { return is_there(source); }))
+      return false;
+    for (int source : sources_) read(source);
+    for (int source : sources_) (void)finish(source);
+    sources_.clear();
+    return !withdrawn_;
+  }
+  void read(int source) {
+    read_(source, source == ranks_.rank() ? own_ : ranks_.address(source, step_));
+  }
+  /// False where it was withdrawn while it was read.
+  bool finish(int source) {
+    if (source != ranks_.rank()) withdrawn_ |= !ranks_.acknowledge(source, step_);
+    return !withdrawn_;
+  }
   bool is_there(int source) const {
     return source == ranks_.rank() || ranks_.has_posted(source, step_);
   }
@@ -94,6 +105,26 @@ inline std::uint64_t kind_of(operation const& op) {
   return std::uint64_t(hash_bytes(&kind, sizeof kind));
 }
 
+inline std::shared_ptr<background> background_of(shared_channel& ranks,
+                                                 std::function<bool()> advance) {
+  auto const sleep = [&ranks](background& work) { ranks.sleep([&] { return !work.go_on(); }); };
+  return std::make_shared<background>(background{std::move(advance), sleep, ranks.patience()});
+}
+
+/// Waits where more is under way than there are control words for. Peers that wait read meanwhile, so
+/// this ends.
+inline shared_channel::step next_step(shared_channel& ranks, operation const& op) {
+  auto const step = ranks.next(kind_of(op));
+  auto const free = background_of(ranks, [&ranks, step] { return ranks.is_read(step); });
+  op.ranks->wait(*free, op.what);
+  return step;
+}
+inline auto read_step(shared_channel& ranks, operation const& op, std::vector<int> sources,
+                      bool ordered, shared_reading::read_one read) {
+  return std::make_shared<shared_reading>(ranks, next_step(ranks, op), std::move(sources), ordered,
+                                          std::move(read));
+}
+
 /// The operation goes on by these readings, one after the other.
 template <class... Reading>
 pending by_shared_memory(shared_channel& ranks, std::shared_ptr<operation> op,
@@ -103,23 +134,6 @@ pending by_shared_memory(shared_channel& ranks, std::shared_ptr<operation> op,
   op->withdraw = [=]() noexcept { (readings->withdraw(), ...); };
   op->ranks->go_on_with(op->work);
   return pending(std::move(op));
-}
-
-inline std::shared_ptr<background> background_of(shared_channel& ranks,
-                                                 std::function<bool()> advance) {
-  auto const sleep = [&ranks](background& work) { ranks.sleep([&] { return !work.go_on(); }); };
-  return std::make_shared<background>(background{std::move(advance), sleep, ranks.patience()});
-}
-
-/// Waits where more is under way than there are control words for. Peers that wait read meanwhile, so
-/// this ends.
-inline auto read_step(shared_channel& ranks, operation const& op, std::vector<int> sources,
-                      bool ordered, shared_reading::read_one read) {
-  auto const step = ranks.next(kind_of(op));
-  auto const free = background_of(ranks, [&ranks, step] { return ranks.is_read(step); });
-  op.ranks->wait(*free, op.what);
-  return std::make_shared<shared_reading>(ranks, step, std::move(sources), ordered,
-                                          std::move(read));
 }
 
 /// Into its place in `out`, unless it lies there.
@@ -287,11 +301,9 @@ inline pending group::shared_barrier(std::shared_ptr<operation> op) {
 }
 
 // ---- operands that stay until the wait ----------------------------------------------------------
-inline pending group::begin_all_to_all_in_place(void const* in,
-                                                std::span<std::int64_t const> send_counts,
-                                                std::span<std::int64_t const> receive_counts,
-                                                mpi::datatype type, call const& who, bool ordered,
-                                                reader read) {
+inline std::shared_ptr<detail::operation> group::open_all_to_all(
+    std::span<std::int64_t const> send_counts, std::span<std::int64_t const> receive_counts,
+    mpi::datatype type, call const& who) {
   in_the_name_of(who).require_counts(rank(), send_counts, receive_counts);
   auto op = open(who, type, -1);
   if (channel_->checks(check_level::signatures))
@@ -299,30 +311,50 @@ inline pending group::begin_all_to_all_in_place(void const* in,
   auto const sent = mpi::packed_offsets(send_counts).back();
   auto const own = send_counts[std::size_t(rank())];
   record(who, type, sent, sent - own, own);
+  return op;
+}
+
+namespace detail {
+
+template <class T, class Read>
+shared_reading::read_one reader_of(Read read) {
+  return [read = std::move(read)](int rank, std::byte const* in) mutable {
+    read(rank, reinterpret_cast<T const*>(in));
+  };
+}
+
+}  // namespace detail
+
+template <class T, class Read>
+pending group::all_to_all_in_place(T const* in, std::span<std::int64_t const> send_counts,
+                                   std::span<std::int64_t const> receive_counts, call who,
+                                   bool ordered, Read read) {
+  auto op = open_all_to_all(send_counts, receive_counts, mpi::datatype_of<T>(), who);
   auto reading = detail::read_step(
       *shared_, *op, ordered ? detail::ranks_in_order(size()) : detail::ranks_from(rank(), size()),
-      ordered, std::move(read));
+      ordered, detail::reader_of<T>(std::move(read)));
   reading->lend(in, size() - 1);
   return detail::by_shared_memory(*shared_, std::move(op), std::move(reading));
 }
 
-inline pending group::begin_all_gather_in_place(void const* in, std::int64_t count,
-                                                mpi::datatype type, call const& who, reader read) {
+template <class T, class Read>
+pending group::all_gather_in_place(T const* in, std::int64_t count, call who, Read read) {
+  auto const type = mpi::datatype_of<T>();
   auto op = open(who, type, count);
   record(who, type, count, count * (size() - 1));
-  auto reading =
-      detail::read_step(*shared_, *op, detail::ranks_from(rank(), size()), false, std::move(read));
+  auto reading = detail::read_step(*shared_, *op, detail::ranks_from(rank(), size()), false,
+                                   detail::reader_of<T>(std::move(read)));
   reading->lend(in, size() - 1);
   return detail::by_shared_memory(*shared_, std::move(op), std::move(reading));
 }
 
-inline pending group::begin_reduce_scatter_in_place(void const* in, std::int64_t count,
-                                                    mpi::datatype type, call const& who,
-                                                    reader read) {
+template <class T, class Read>
+pending group::reduce_scatter_in_place(T const* in, std::int64_t count, call who, Read read) {
+  auto const type = summable<T>();
   auto op = open(who, type, count, comm::name(reduction::sum));
   record(who, type, count, count * (size() - 1));
-  auto reading =
-      detail::read_step(*shared_, *op, detail::ranks_in_order(size()), true, std::move(read));
+  auto reading = detail::read_step(*shared_, *op, detail::ranks_in_order(size()), true,
+                                   detail::reader_of<T>(std::move(read)));
   reading->lend(in, size() - 1);
   return detail::by_shared_memory(*shared_, std::move(op), std::move(reading));
 }
