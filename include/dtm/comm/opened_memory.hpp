@@ -72,4 +72,10 @@ group::opened group::open_to_peers(T const* mine, std::span<std::int64_t const> 
   return {shared_, *channel_, detail::next_step(*shared_, *op), op->what, mine};
 }
 
+/// What open_to_peers of a device's groups gives.
+template <class Device>
+struct opened_by {
+  using type = group::opened;
+};
+
 }  // namespace dtm::comm

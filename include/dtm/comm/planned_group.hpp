@@ -18,6 +18,7 @@
 #include "checks.hpp"
 #include "ledger.hpp"
 #include "mesh_shape.hpp"
+#include "opened_memory.hpp"
 #include "planned_world.hpp"
 #include "sums.hpp"
 
@@ -187,6 +188,24 @@ class planned_group {
     return begin<T>(what, 0, 0);
   }
 
+  /// Nothing lies in the memory of a peer; an address of this rank's stands for one.
+  class opened {
+   public:
+    explicit opened(void* mine) : mine_(mine) {}
+    void* address(int) const { return mine_; }
+    void close() {}
+
+   private:
+    void* mine_;
+  };
+  template <class T>
+  opened open_to_peers(T const* mine, std::span<std::int64_t const> send_counts,
+                       std::span<std::int64_t const> receive_counts, call who) {
+    refuse(who).require_counts(rank(), send_counts, receive_counts);
+    note_exchange<T>(who, send_counts, receive_counts);
+    return opened(const_cast<T*>(mine));
+  }
+
   planned_pending barrier(call who) {
     auto const what = make_signature(who, name_, 0, "", 0);
     book_.entries.push_back(
@@ -243,6 +262,11 @@ class planned_group {
   std::string name_;
   ledger& book_;
   planned_transport transport_;
+};
+
+template <class Device>
+struct opened_by<planned<Device>> {
+  using type = planned_group::opened;
 };
 
 /// The groups of a planned mesh: mesh_groups of a world without peers.

@@ -140,7 +140,7 @@ class planes_stored_by_peers {
   call_site where_;
   detail::written_by_peers<Planes> result_;
   exchange_plan<4> plan_;
-  group::opened opened_;
+  typename opened_by<typename Tile::device_type>::type opened_;
   planes_elsewhere<typename Tile::element_type> to_;
 };
 
@@ -164,7 +164,7 @@ class planes_read_from_peers {
 
  private:
   exchange_plan<4> plan_;
-  group::opened opened_;
+  typename opened_by<typename Tile::device_type>::type opened_;
   planes_elsewhere<typename Tile::element_type> from_;
 };
 
