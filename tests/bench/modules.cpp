@@ -1,6 +1,6 @@
 // One module of the library, forward or forward and backward, on one rank or several.
 //
-//   bench_modules MODULE PASS TOKENS SECONDS [SAMPLES] [--planted]
+//   bench_modules MODULE PASS TOKENS SECONDS [SAMPLES] [--messages] [--planted]
 //
 //   MODULE      triangle_outgoing, triangle_incoming, triangle_attention_starting,
 //               triangle_attention_ending, transition, pair_block; barrier is one of all ranks
@@ -8,6 +8,7 @@
 //               serial for the numbers of the serial module in fp64, without times
 //   SECONDS     that a sample lasts at least
 //   SAMPLES     how many are taken; without it, one for every line of standard input
+//   --messages  exchanges by messages where ranks could read each other's memory
 //   --planted   computes a wrong formula, which the check must find
 //
 // fp32, 128 channels, batch 1. Two ranks are a mesh of 1x2, four of 2x2. The first line says what a
@@ -51,6 +52,7 @@ struct request {
   double seconds = 0;
   int samples = 0;  // 0: as standard input asks
   bool planted = false;
+  comm::transport transport = comm::transport::by_topology;
 };
 
 // ---- inputs -------------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ class commands {
 class bench {
  public:
   bench(comm::world& world, request const& what)
-      : world_(world), what_(what), ctx_(world, mesh_sizes(world.size())) {}
+      : world_(world), what_(what), ctx_(world, mesh_sizes(world.size()), 0, options(what)) {}
 
   bench_context& ctx() { return ctx_; }
 
@@ -153,6 +155,11 @@ class bench {
   }
 
  private:
+  static bench_context::options options(request const& what) {
+    bench_context::options chosen;
+    chosen.transport = what.transport;
+    return chosen;
+  }
   static std::vector<int> mesh_sizes(int ranks) {
     int rows = 1;
     for (int r = 1; r * r <= ranks; ++r)
@@ -316,6 +323,10 @@ bool parse(std::vector<std::string> words, request& what) {
     what.planted = true;
     words.pop_back();
   }
+  if (!words.empty() && words.back() == "--messages") {
+    what.transport = comm::transport::messages;
+    words.pop_back();
+  }
   if (words.size() < 4 || words.size() > 5) return false;
   what.module = words[0];
   what.pass = words[1];
@@ -340,7 +351,7 @@ int main(int argc, char** argv) {
   if (!dtm::bench::parse({argv + 1, argv + argc}, what)) {
     std::fprintf(stderr,
                  "usage: bench_modules MODULE forward|infer|both|serial TOKENS SECONDS [SAMPLES] "
-                 "[--planted]\n");
+                 "[--messages] [--planted]\n");
     return 2;
   }
   try {

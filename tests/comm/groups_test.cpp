@@ -10,11 +10,13 @@
 
 #include "fresh_world.hpp"
 #include "support/catch.hpp"
+#include "test_mesh.hpp"
 
 namespace {
 
 using namespace dtm::comm;
 using dtm::testing::settings;
+using dtm::testing::test_mesh;
 
 static_assert(communicator<group>);
 static_assert(communicator<group, std::int64_t>);
@@ -146,9 +148,9 @@ std::vector<std::vector<int>> shapes(int ranks) {
   return found;
 }
 
-mesh_groups make(world& ranks, std::vector<int> const& sizes) {
+test_mesh make(world& ranks, std::vector<int> const& sizes) {
   std::vector<std::string> const all{"dp", "cp0", "cp1"};
-  return mesh_groups(ranks, {all.end() - std::ptrdiff_t(sizes.size()), all.end()}, sizes);
+  return test_mesh(ranks, {all.end() - std::ptrdiff_t(sizes.size()), all.end()}, sizes);
 }
 
 }  // namespace
@@ -169,7 +171,7 @@ TEST_CASE("every operation on every group of every mesh gives the whole numbers 
 
 TEST_CASE("every element type, and counts of none, one and many") {
   world fresh(dtm::testing::world(), settings(check_level::data));
-  mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
+  test_mesh mesh(fresh, {"cp0"}, {fresh.size()});
   auto& g = mesh.along(1);
   for (std::int64_t count : {0, 1, 17}) {
     CAPTURE(count);
@@ -183,7 +185,7 @@ TEST_CASE("every element type, and counts of none, one and many") {
 
 TEST_CASE("several operations may be under way, and end in any order") {
   world fresh(dtm::testing::world(), settings(check_level::signatures));
-  mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
+  test_mesh mesh(fresh, {"cp0"}, {fresh.size()});
   auto& g = mesh.along(1);
   int const me = fresh.rank();
   auto const a = values<double>(me, 1000), b = values<double>(me + 1, 10);
@@ -204,7 +206,7 @@ TEST_CASE("several operations may be under way, and end in any order") {
 TEST_CASE(
     "from level 2 on, a result read before its wait is NaN, and an input may change at once") {
   world fresh(dtm::testing::world(), settings(check_level::signatures));
-  mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
+  test_mesh mesh(fresh, {"cp0"}, {fresh.size()});
   auto& g = mesh.along(1);
   auto in = values<float>(fresh.rank(), 100);
   std::vector<float> out(100, 1.0f);
@@ -217,7 +219,7 @@ TEST_CASE(
 
 TEST_CASE("an operation that nobody waits for is reported and waited for") {
   world fresh(dtm::testing::world(), settings(check_level::cheap));
-  mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
+  test_mesh mesh(fresh, {"cp0"}, {fresh.size()});
   double const in = fresh.rank() + 1.0;
   double out = 0;
   { auto forgotten = mesh.along(1).all_reduce(&in, &out, 1, reduction::sum, {"all_reduce"}); }
@@ -226,7 +228,7 @@ TEST_CASE("an operation that nobody waits for is reported and waited for") {
 
 TEST_CASE("an operation that an exception passes is left alone, and the world stays usable") {
   world fresh(dtm::testing::world(), settings(check_level::signatures));
-  mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
+  test_mesh mesh(fresh, {"cp0"}, {fresh.size()});
   auto& g = mesh.along(1);
   for (int i = 0; i < 20; ++i) {
     std::vector<double> out(20000);
@@ -243,7 +245,7 @@ TEST_CASE("an operation that an exception passes is left alone, and the world st
 
 TEST_CASE("the ledger has one entry for every operation, with the elements that left this rank") {
   world fresh(dtm::testing::world(), settings(check_level::cheap));
-  mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
+  test_mesh mesh(fresh, {"cp0"}, {fresh.size()});
   auto& g = mesh.along(1);
   std::int64_t const P = g.size();
   std::vector<double> in(std::size_t(6 * P)), out(std::size_t(6 * P));
@@ -281,7 +283,7 @@ TEST_CASE("the ledger has one entry for every operation, with the elements that 
 
 TEST_CASE("impossible arguments are refused before anybody waits") {
   world fresh(dtm::testing::world(), settings(check_level::signatures));
-  mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
+  test_mesh mesh(fresh, {"cp0"}, {fresh.size()});
   auto& g = mesh.along(1);
   double x[4] = {};
   using dtm::argument_error;
@@ -305,7 +307,7 @@ TEST_CASE("impossible arguments are refused before anybody waits") {
 
 TEST_CASE("the same bits in every run, and on all ranks") {
   world fresh(dtm::testing::world(), settings(check_level::data));
-  mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
+  test_mesh mesh(fresh, {"cp0"}, {fresh.size()});
   auto& g = mesh.along(1);
   for (std::int64_t count : {1, 10, 1000, 30'000}) {
     std::vector<float> in, first(static_cast<std::size_t>(count)), again = first;

@@ -8,9 +8,11 @@
 
 #include "fresh_world.hpp"
 #include "support/catch.hpp"
+#include "test_mesh.hpp"
 
 using namespace dtm::comm;
 using dtm::testing::settings;
+using dtm::testing::test_mesh;
 
 TEST_CASE("meshes are made and destroyed without running out of communicators") {
   auto& root = dtm::testing::world();
@@ -18,13 +20,13 @@ TEST_CASE("meshes are made and destroyed without running out of communicators") 
   int const cycles = wanted ? std::atoi(wanted) : root.size() == 2 ? 2500 : 100;
   double sum = 0;
   for (int i = 0; i < cycles; ++i) {
-    mesh_groups mesh(root, {"cp0", "cp1"}, {2, root.size() / 2});
+    test_mesh mesh(root, {"cp0", "cp1"}, {2, root.size() / 2});
     double const one = 1;
     double x = 0;
     mesh.along(1).all_reduce(&one, &x, 1, reduction::sum, {"all_reduce"}).wait();
     sum += x;
     try {
-      mesh_groups other(root, {"cp0", "cp1"}, {root.size() / 2, 2});
+      test_mesh other(root, {"cp0", "cp1"}, {root.size() / 2, 2});
       throw dtm::argument_error("all ranks leave");
     } catch (dtm::argument_error const&) {
     }
@@ -46,7 +48,7 @@ TEST_CASE("fresh worlds are made and destroyed, also after failures") {
         CHECK(fresh.has_failed());
       }
     } else {
-      fresh.run([&] { mesh_groups mesh(fresh, {"cp0"}, {fresh.size()}); });
+      fresh.run([&] { test_mesh mesh(fresh, {"cp0"}, {fresh.size()}); });
       CHECK(!fresh.has_failed());
     }
   }

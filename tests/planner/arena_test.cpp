@@ -29,10 +29,13 @@ std::int64_t work(Context& ctx) {
 
 TEST_CASE("an arena that is reserved by a plan suffices") {
   for (auto const& sizes : meshes()) {
-    comm::planned_world as_this(ranks(), rank());
-    planned_context plan(as_this, sizes);
-    std::int64_t const bytes = work(plan);
     auto options = test_options();
+    planned_context::options planned;
+    planned.transport = options.transport;
+    planned.ranks_per_node = options.ranks_per_node;
+    comm::planned_world as_this(ranks(), rank());
+    planned_context plan(as_this, sizes, 0, planned);
+    std::int64_t const bytes = work(plan);
     options.arena_bytes = std::size_t(bytes);
     test_context ctx(world(), sizes, 0, options);
     CHECK(work(ctx) == bytes);

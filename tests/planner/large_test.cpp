@@ -13,11 +13,11 @@ using grid = mesh<dp, cp0, cp1>;
 // [triangle]
 /// What every rank of an 8 x 8 mesh needs for a forward pass.
 template <class T, class Device>
-std::vector<measurement> triangle_on_64(std::int64_t n) {
+std::vector<measurement> triangle_on_64(std::int64_t n, planned_options<Device> options = {}) {
   using S = space<T, grid, planned<Device>>;
   using module_type = triangle_multiplication<outgoing, S, 128>;
   return comm::plan_ranks(64, [&](comm::planned_world& world) {
-    context<planned<Device>, grid> ctx(world, {1, 8, 8});
+    context<planned<Device>, grid> ctx(world, {1, 8, 8}, 0, options);
     module_type const module(ctx);
     auto const bound = extents{bind<batch>(1), bind<tokens>(n)};
     typename module_type::X const x(ctx, bound);
@@ -39,11 +39,19 @@ TEST_CASE("triangle multiplication of 30 000 tokens on 64 ranks") {
     CHECK(rank.kept_bytes == tile * (5 * channels * 2 + 2 + 4 * 4));
     CHECK(rank.peak.communication_bytes == 0);
   }
-  for (auto const& rank : triangle_on_64<double, host>(30000)) {
+  planned_options<host> options;
+  options.ranks_per_node = 8;
+  for (auto const& rank : triangle_on_64<double, host>(30000, options)) {
     CHECK(rank.sent_bytes() == 3 * tile * channels * 8 * 63 / 64);
     CHECK(rank.kept_bytes == tile * (5 * channels * 8 + 8 + 4 * 8));
     CHECK(rank.peak.communication_bytes == 4 * tile * channels * 8);
   }
+  options.ranks_per_node = 0;  // on one node tiles are read where they lie
+  for (auto const& rank : triangle_on_64<double, host>(30000, options))
+    CHECK(rank.peak.communication_bytes == 0);
+  options.ranks_per_node = 8;
+  options.transport = comm::transport::shared_memory;
+  CHECK_THROWS_AS((triangle_on_64<double, host>(30000, options)), mesh_error);
 }
 
 TEST_CASE("planned bytes grow with the square of the tokens") {

@@ -22,6 +22,8 @@ inline planned_context::options as_planned(test_context& ctx) {
   (void)ctx;
 #if DTM_TEST_IS(DTM_TEST_BACKEND) == 1
   options.instructions = ctx.device().instructions();
+  options.transport = test_options().transport;
+  options.ranks_per_node = test_options().ranks_per_node;
 #elif DTM_TEST_IS(DTM_TEST_BACKEND) == 3
   options.staged_mpi = ctx.device().chosen().transport == gpu::transport::staged_mpi;
 #endif

@@ -11,6 +11,8 @@
 
 #include <unistd.h>
 
+#include "comm/test_mesh.hpp"
+
 namespace {
 
 void die(std::string const& how) {
@@ -32,7 +34,7 @@ int main(int argc, char** argv) {
   dtm::comm::world world(MPI_COMM_WORLD);
   try {
     world.run([&] {
-      dtm::comm::mesh_groups mesh(world, {"cp0"}, {world.size()});
+      dtm::testing::test_mesh mesh(world, {"cp0"}, {world.size()});
       for (int step = 0; step < 100'000; ++step) {
         if (step == 50 && world.rank() == 1) die(how);
         double x = 1;

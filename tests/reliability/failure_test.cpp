@@ -5,6 +5,7 @@
 #include <dtm/comm/mesh_groups.hpp>
 
 #include "comm/fresh_world.hpp"
+#include "comm/test_mesh.hpp"
 #include "support/catch.hpp"
 
 namespace {
@@ -15,6 +16,7 @@ using dtm::testing::outcome;
 using dtm::testing::rank;
 using dtm::testing::ranks;
 using dtm::testing::settings;
+using dtm::testing::test_mesh;
 
 std::vector<int> shape() {
   return ranks() == 9 ? std::vector{3, 3} : std::vector{2, ranks() / 2};
@@ -24,7 +26,7 @@ std::vector<int> shape() {
 /// `after(k)` between its begin and its wait.
 template <class Before, class After>
 int program(world& w, Before&& before, After&& after) {
-  mesh_groups mesh(w, {"cp0", "cp1"}, shape());
+  test_mesh mesh(w, {"cp0", "cp1"}, shape());
   int k = 0;
   auto const step = [&](auto&& begin) {
     before(++k);
@@ -156,7 +158,7 @@ TEST_CASE("a guard declares the failure of a region that is left by an exception
 TEST_CASE("a spent world refuses everything, and says why") {
   auto& root = dtm::testing::world();
   world fresh(root, settings(check_level::cheap));
-  mesh_groups mesh(fresh, {"cp0"}, {fresh.size()});
+  test_mesh mesh(fresh, {"cp0"}, {fresh.size()});
   root.meet({"all have a mesh"});
   if (fresh.rank() == 0) fresh.declare_failure("enough");
   if (fresh.rank() == 0) fresh.declare_failure("not heard any more");
@@ -168,7 +170,7 @@ TEST_CASE("a spent world refuses everything, and says why") {
   CHECK_THROWS_WITH(fresh.meet({"meeting"}), expected);
   CHECK_THROWS_AS(fresh.throw_if_peer_failed(), dtm::peer_failed);
   CHECK_THROWS_AS(agree_on(fresh, 1), dtm::peer_failed);
-  CHECK_THROWS_AS(mesh_groups(fresh, {"cp0"}, {fresh.size()}), dtm::peer_failed);
+  CHECK_THROWS_AS(test_mesh(fresh, {"cp0"}, {fresh.size()}), dtm::peer_failed);
   try {
     fresh.meet({"meeting"});
   } catch (dtm::peer_failed const& e) {
@@ -196,7 +198,7 @@ TEST_CASE("a notice of any length is cut, not overrun") {
 TEST_CASE("a failure in the setup of a mesh on one rank ends the others at once") {
   auto const got = attempt(settings(check_level::cheap), [&](world& w) {
     if (w.rank() == ranks() - 1) throw std::bad_alloc();
-    mesh_groups mesh(w, {"cp0"}, {w.size()});
+    test_mesh mesh(w, {"cp0"}, {w.size()});
   });
   CHECK(got.says("bad_alloc"));
   CHECK(got.seconds < 1);

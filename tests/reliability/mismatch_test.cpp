@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "comm/fresh_world.hpp"
+#include "comm/test_mesh.hpp"
 #include "support/catch.hpp"
 
 namespace {
@@ -16,6 +17,7 @@ using namespace dtm::comm;
 using dtm::testing::attempt;
 using dtm::testing::outcome;
 using dtm::testing::settings;
+using dtm::testing::test_mesh;
 
 /// Everything that one rank may do differently.
 struct arguments {
@@ -60,8 +62,9 @@ struct mutation {
 
 std::vector<mutation> mutations(std::string const& operation) {
   std::string const other = operation == "all_gather" ? "all_reduce" : "all_gather";
+  std::string const number = " #" + std::to_string(test_mesh::operations() + 1);
   std::vector<mutation> list{
-      {"operation", [other](auto& a) { a.operation = other; }, operation + " #2", other + " #2"},
+      {"operation", [other](auto& a) { a.operation = other; }, operation + number, other + number},
       {"tensor", [](auto& a) { a.tensor = "dx"; }, "\"dz\"", "\"dx\""},
       {"layout", [](auto& a) { a.layout = 12; }, "layout 000000000000000b",
        "layout 000000000000000c"},
@@ -97,7 +100,7 @@ TEST_CASE("a difference in any field of any operation is everyone's error") {
       for (auto const& m : mutations(operation)) {
         CAPTURE(operation, victim, m.field);
         auto const got = attempt(settings(check_level::signatures, 5), [&](world& w) {
-          mesh_groups mesh(w, {"cp0"}, {w.size()});
+          test_mesh mesh(w, {"cp0"}, {w.size()});
           arguments a;
           a.operation = operation;
           if (w.rank() == victim) m.change(a);
@@ -113,7 +116,7 @@ TEST_CASE("a difference in any field of any operation is everyone's error") {
 TEST_CASE("two operations in another order, or one too few, are found at the first that differs") {
   for (int victim : victims()) {
     auto const swapped = attempt(settings(check_level::signatures, 5), [&](world& w) {
-      mesh_groups mesh(w, {"cp0"}, {w.size()});
+      test_mesh mesh(w, {"cp0"}, {w.size()});
       arguments first, second;
       second.operation = "all_gather";
       second.where.line = 11;
@@ -125,7 +128,7 @@ TEST_CASE("two operations in another order, or one too few, are found at the fir
     CHECK((swapped.says("module.hpp:10") && swapped.says("module.hpp:11")));
 
     auto const skipped = attempt(settings(check_level::signatures, 5), [&](world& w) {
-      mesh_groups mesh(w, {"cp0"}, {w.size()});
+      test_mesh mesh(w, {"cp0"}, {w.size()});
       if (w.rank() != victim) run(mesh.along(1), {});
     });
     check_mismatch(skipped, victim);
@@ -138,7 +141,7 @@ TEST_CASE("blocks of an all_to_all that do not fit are named pair by pair") {
   for (int victim : victims()) {
     int const peer = (victim + 1) % n;
     auto const got = attempt(settings(check_level::signatures, 5), [&](world& w) {
-      mesh_groups mesh(w, {"cp0"}, {n});
+      test_mesh mesh(w, {"cp0"}, {n});
       std::vector<std::int64_t> send(std::size_t(n), 2), receive(std::size_t(n), 2);
       if (w.rank() == victim) send[std::size_t(peer)] = 3;
       std::vector<float> in(std::size_t(3 * n)), out(std::size_t(3 * n));
@@ -156,7 +159,7 @@ TEST_CASE("partners of a shift that do not fit are named") {
   if (n < 3) return;
   for (int victim : victims()) {
     auto const got = attempt(settings(check_level::signatures, 5), [&](world& w) {
-      mesh_groups mesh(w, {"cp0"}, {n});
+      test_mesh mesh(w, {"cp0"}, {n});
       int right = (w.rank() + 1) % n, left = (w.rank() + n - 1) % n;
       if (w.rank() == victim) std::swap(left, right);
       float const in = 1;
@@ -175,7 +178,7 @@ TEST_CASE("a mismatch inside one group reaches the ranks of all groups") {
   int const side = n == 4 ? 2 : 3;
   for (int victim : victims()) {
     auto const got = attempt(settings(check_level::signatures, 5), [&](world& w) {
-      mesh_groups mesh(w, {"cp0", "cp1"}, {side, side});
+      test_mesh mesh(w, {"cp0", "cp1"}, {side, side});
       arguments a;
       if (w.rank() == victim) a.how = reduction::max;
       run(mesh.along(2), a);
@@ -191,7 +194,7 @@ TEST_CASE("an operation along the wrong mesh axis ends with both call sites") {
   int const side = n == 4 ? 2 : 3;
   for (int victim : victims()) {
     auto const got = attempt(settings(check_level::signatures, 2), [&](world& w) {
-      mesh_groups mesh(w, {"cp0", "cp1"}, {side, side});
+      test_mesh mesh(w, {"cp0", "cp1"}, {side, side});
       arguments a;
       a.where.line = w.rank() == victim ? 20 : 10;
       run(mesh.along(w.rank() == victim ? 2 : 1), a);
@@ -225,7 +228,7 @@ TEST_CASE("below level 2 nothing is compared, and equal calls pass at every leve
   for (auto level :
        {check_level::none, check_level::cheap, check_level::signatures, check_level::data}) {
     auto const got = attempt(settings(level), [&](world& w) {
-      mesh_groups mesh(w, {"cp0"}, {w.size()});
+      test_mesh mesh(w, {"cp0"}, {w.size()});
       arguments a;
       if (level < check_level::signatures) a.where.line = 10 + unsigned(w.rank());
       for (auto const& operation : operations) {

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "comm/fresh_world.hpp"
+#include "comm/test_mesh.hpp"
 #include "support/catch.hpp"
 
 using namespace dtm::comm;
@@ -20,7 +21,7 @@ TEST_CASE("random delays below the deadline raise no alarm") {
   auto const got =
       dtm::testing::attempt(dtm::testing::settings(check_level::data, deadline), [&](world& w) {
         int const side = w.size() == 9 ? 3 : 2;
-        mesh_groups mesh(w, {"cp0", "cp1"}, {side, w.size() / side});
+        dtm::testing::test_mesh mesh(w, {"cp0", "cp1"}, {side, w.size() / side});
         std::mt19937 same(7), mine(100u + unsigned(w.rank()));
         double sum = 0;
         for (int i = 0; i < operations; ++i) {

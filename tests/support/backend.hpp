@@ -3,7 +3,8 @@
 // unless DTM_TEST_BACKEND says emulated or cuda. Cuda means stand-ins for its libraries and kernels on the
 // emulator, unless DTM_TEST_ON_GPU is defined; there DTM_TEST_TRANSPORT=staged_mpi in the
 // environment lets ranks share a GPU. On the host DTM_TEST_INSTRUCTIONS=portable or avx2 takes
-// narrower vectors than the processor has.
+// narrower vectors than the processor has, DTM_TEST_TRANSPORT=messages or shared_memory demands one, and
+// DTM_TEST_RANKS_PER_NODE=2 pretends nodes of two ranks.
 
 #include <cstdint>
 #include <cstdlib>
@@ -45,6 +46,12 @@ inline test_context::options test_options() {
   char const* const widest = std::getenv("DTM_TEST_INSTRUCTIONS");
   for (auto set : {instruction_set::portable, instruction_set::avx2})
     if (widest != nullptr && std::string_view(widest) == name_of(set)) options.widest = set;
+  char const* const how = std::getenv("DTM_TEST_TRANSPORT");
+  for (auto transport : {comm::transport::shared_memory, comm::transport::messages})
+    if (how != nullptr && std::string_view(how) == comm::name(transport))
+      options.transport = transport;
+  if (char const* const ranks = std::getenv("DTM_TEST_RANKS_PER_NODE"))
+    options.ranks_per_node = std::atoi(ranks);
 #endif
 #if DTM_TEST_IS(DTM_TEST_BACKEND) == 3
   char const* const transport = std::getenv("DTM_TEST_TRANSPORT");

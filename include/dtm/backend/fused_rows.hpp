@@ -39,6 +39,15 @@ struct norm_statistics {
   A* rstd;
 };
 
+/// Planes of batch x channels that lie anywhere, as in the tiles of the ranks that get them: where each
+/// begins, and that rows of `columns` positions are `row_step` apart. Where `first` is null they lie
+/// together.
+template <class T>
+struct scattered_planes {
+  T* const* first = nullptr;
+  std::int64_t columns = 0, row_step = 0;
+};
+
 /// x [batch, positions, channels] and the layer normalisation of it.
 template <class T>
 struct normalised_rows {
@@ -60,6 +69,7 @@ struct gated_to_planes {
   std::int64_t first, count;
   T* a;
   T* b;
+  scattered_planes<T> a_elsewhere{}, b_elsewhere{};  // instead of a and b
 };
 
 /// dx from the planes da and db and from du, the rest of u's cotangent; dx may be du's storage.
@@ -90,6 +100,7 @@ struct gated_output {
   accumulate_t<T> eps;
   T* o;  // [batch, positions, C]; null, as the statistics, where nobody keeps it
   T* y;
+  scattered_planes<T> elsewhere{};  // instead of planes
 };
 
 /// From dy: planes of o's cotangent, and du, what the gate adds to u's.

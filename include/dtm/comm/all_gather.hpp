@@ -12,14 +12,20 @@ template <class Source, class Mesh>
 struct unpack_gathered {
   site<Mesh> here;
   unsigned mask;
+  bool in_place = false;  // the result is there
+
+  box<Source::rank> part(global_extents<Source::rank> const& global, int peer) const {
+    int there[Mesh::rank];
+    peers<Mesh>{here, mask}.coordinates(peer, there);
+    return tile_of<Source>(global, here.sizes, there);
+  }
 
   template <class Context, class Result, class T>
   void operator()(Context& ctx, Result& result, T const* received) const {
+    if (in_place) return;
     peers<Mesh> const group{here, mask};
     for (int peer = 0; peer < group.count(); ++peer) {
-      int there[Mesh::rank];
-      group.coordinates(peer, there);
-      auto const part = tile_of<Source>(result.global(), here.sizes, there);
+      auto const part = this->part(result.global(), peer);
       box_copy<typename Result::device_type>::unpack(ctx, received, result.data(), result.tile(),
                                                      part);
       received += part.size();
@@ -37,14 +43,24 @@ struct collective<all_gather<Axis>> {
     using T = typename X::element_type;
     using mesh_type = typename X::mesh_type;
     result_type result(ctx, x.global());
-    scratch<T> received(ctx.memory(), x.size() * ctx.template size<Axis>());
+    using finish = detail::unpack_gathered<typename X::layout_type, mesh_type>;
+    constexpr unsigned mask = dtm::detail::axis_mask<mesh_type, Axis>;
     call const what{"all_gather", name, layout_signature<X, result_type>(x), where};
+    if constexpr (requires { detail::require_tiles<X>(ctx.template along<Axis>()); })
+      if (ctx.template along<Axis>().shares_memory()) {
+        finish const place{ctx.where(), mask};
+        auto messages = ctx.template along<Axis>().all_gather_in_place(
+            x.data(), x.size(), what,
+            [place, global = x.global(), to = result.data(), tile = result.tile()](
+                int peer, T const* from) { unpack(from, to, tile, place.part(global, peer)); });
+        return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
+                         finish{ctx.where(), mask, true});
+      }
+    scratch<T> received(ctx.memory(), x.size() * ctx.template size<Axis>());
     auto messages =
         ctx.template along<Axis>().all_gather(x.data(), received.data(), x.size(), what);
-    using finish = detail::unpack_gathered<typename X::layout_type, mesh_type>;
-    return in_flight(ctx, std::move(result), scratch<T>(), std::move(received),
-                     std::move(messages),
-                     finish{ctx.where(), dtm::detail::axis_mask<mesh_type, Axis>});
+    return in_flight(ctx, std::move(result), scratch<T>(), std::move(received), std::move(messages),
+                     finish{ctx.where(), mask});
   }
 };
 

@@ -39,9 +39,33 @@ struct unpack_exchange {
   }
 };
 
+// One copy: each rank takes its boxes out of the tiles of the others. What is given stays until then.
+template <bool Add, class Result, class Context, class X, class Group, int Rank>
+auto begin_reading(Context& ctx, X const& x, Group& ranks, exchange_plan<Rank> plan, unsigned mask,
+                   call const& what) {
+  using T = typename Result::element_type;
+  Result result(ctx, x.global());
+  if constexpr (Add) ctx.memory().fill_bytes(result.data(), 0, std::size_t(result.bytes()));
+  auto read = [here = ctx.where(), mask, global = x.global(), parts = plan.receive,
+               to = result.data(), to_tile = result.tile()](int peer, T const* from) {
+    int there[X::mesh_type::rank];
+    peers<typename X::mesh_type>{here, mask}.coordinates(peer, there);
+    auto const from_tile = tile_of<typename X::layout_type>(global, here.sizes, there);
+    if constexpr (Add)
+      add_box(from, from_tile, to, to_tile, parts[std::size_t(peer)]);
+    else
+      copy_box(from, from_tile, to, to_tile, parts[std::size_t(peer)]);
+  };
+  auto messages = ranks.all_to_all_in_place(x.data(), plan.send_counts, plan.receive_counts, what,
+                                            Add, std::move(read));
+  return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
+                   unpack_exchange<Rank, Add>{std::move(plan), true});
+}
+
 // X is a tensor const&, or a tensor that is not needed any more.
 template <bool Add, class Result, class Context, class X, class Group, int Rank>
-auto begin_exchange(Context& ctx, X&& x, Group& ranks, exchange_plan<Rank> plan, call const& what) {
+auto begin_exchange(Context& ctx, X&& x, Group& ranks, exchange_plan<Rank> plan, unsigned mask,
+                    call const& what) {
   using T = typename Result::element_type;
   using finish = unpack_exchange<Rank, Add>;
   constexpr bool is_given = !std::is_reference_v<X>;
@@ -62,6 +86,9 @@ auto begin_exchange(Context& ctx, X&& x, Group& ranks, exchange_plan<Rank> plan,
     return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
                      finish{std::move(plan), true});
   }
+  if constexpr (requires { require_tiles<Result>(ranks); })
+    if (ranks.shares_memory())
+      return begin_reading<Add, Result>(ctx, x, ranks, std::move(plan), mask, what);
   scratch<T> sent(ctx.memory(), plan.sent);
   T* end = sent.data();
   for (auto const& part : plan.send) {
@@ -94,7 +121,7 @@ struct collective<all_to_all<Move...>> {
     call const what{"all_to_all", name, layout_signature<operand_type, result_type>(x), where};
     return detail::begin_exchange<false, result_type>(ctx, std::forward<X>(x),
                                                       ctx.template along<typename Move::axis...>(),
-                                                      std::move(plan), what);
+                                                      std::move(plan), mask, what);
   }
 };
 
@@ -135,14 +162,14 @@ struct collective<transpose<A, B>> {
       auto plan = plan_exchange<source, target>(ctx.where(), mask, x.global(), x.global(),
                                                 [](int const*, int const*) { return true; });
       return detail::begin_exchange<false, result_type>(ctx, std::forward<X>(x), ranks,
-                                                        std::move(plan), what);
+                                                        std::move(plan), mask, what);
     } else if constexpr (!adjoint) {
       constexpr int from = dtm::detail::is_shard<on_a> ? a : b,
                     other = dtm::detail::is_shard<on_a> ? b : a;
       auto plan = plan_exchange<source, target>(ctx.where(), mask, x.global(), x.global(),
                                                 detail::serving_replica<from, other>{sizes[other]});
       return detail::begin_exchange<false, result_type>(ctx, std::forward<X>(x), ranks,
-                                                        std::move(plan), what);
+                                                        std::move(plan), mask, what);
     } else {
       // the plan of the forward direction, target -> source, run backwards
       constexpr int from = dtm::detail::is_shard<on_a> ? b : a,
@@ -153,7 +180,7 @@ struct collective<transpose<A, B>> {
       std::swap(plan.send_counts, plan.receive_counts);
       std::swap(plan.sent, plan.received);
       return detail::begin_exchange<true, result_type>(ctx, std::forward<X>(x), ranks,
-                                                       std::move(plan), what);
+                                                       std::move(plan), mask, what);
     }
   }
 };

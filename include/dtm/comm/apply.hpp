@@ -6,3 +6,4 @@
 #include "dtm/comm/all_to_all.hpp"
 #include "dtm/comm/reduce_scatter.hpp"
 #include "dtm/comm/ring_shift.hpp"
+#include "dtm/comm/shared_planes.hpp"

@@ -10,8 +10,8 @@
 // with the global index of the element.
 //
 // apply takes over an operand that is not needed any more, a temporary or std::move(z). Its memory
-// is free as soon as its content is on its way, and becomes the result's where an exchange has one
-// rank.
+// is free as soon as its content is on its way, or read where ranks share memory, and becomes the
+// result's where an exchange has one rank.
 //
 // Only declarations: what runs comes with a backend header (dtm/host.hpp), so that a module header
 // stays light.
@@ -24,6 +24,14 @@ namespace dtm::comm {
 /// Runs one collective; specialised in one file each (comm/apply.hpp).
 template <class Collective>
 struct collective;
+
+/// Exchanges of channel planes that are stored, or read, in the memory of peers (comm/shared_planes.hpp).
+template <class X, class Context, class Group>
+bool opens_planes(Context& ctx, Group& ranks);
+template <class Tile, class Planes>
+class planes_stored_by_peers;
+template <class Tile, class Planes>
+class planes_read_from_peers;
 
 /// Check level 3: throws replication_error on all ranks unless every element is finite on every
 /// rank. In a pending maximum -infinity is legal; the padding of planes<C> is not looked at.
@@ -77,10 +85,13 @@ requires(!std::is_reference_v<X> && !std::is_const_v<X>)
         comm::call_site where = comm::call_site::current()) {
   detail::check_collective<Collective, X>();
   comm::require_finite(ctx, x, "collective", name, where);
-  if constexpr (detail::accepts<Collective, X>)
-    return comm::collective<Collective>::begin(ctx, std::move(x), name, where).wait();
-  else
+  if constexpr (detail::accepts<Collective, X>) {
+    auto result = comm::collective<Collective>::begin(ctx, std::move(x), name, where).wait();
+    x.release();
+    return result;
+  } else {
     __builtin_unreachable();
+  }
 }
 
 /// Starts a shift: every rank gets the tile of the rank `distance` further along the axis, the

@@ -62,6 +62,13 @@ class channel {
     comm::wait(ranks_, requests, settings_.deadline_seconds, what);
   }
 
+  void wait(background& work, signature const& what) {
+    wait_until(
+        ranks_, [&] { return work.go_on(); }, settings_.deadline_seconds, what,
+        patience(work.turns), [&] { work.sleep(work); });
+  }
+  void go_on_with(std::shared_ptr<background> const& work) { ranks_.go_on_with(work); }
+
   /// Closes an operation: the answer to "what did you complete last?".
   void close(signature const& what) { ranks_.completed(what); }
 

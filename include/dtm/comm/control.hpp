@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "background.hpp"
 #include "failure.hpp"
 #include "in_flight.hpp"
 #include "mpi.hpp"
@@ -35,13 +36,22 @@ inline double seconds_since(clock::time_point start) {
 /// this is what lets the others run.
 class patience {
  public:
+  static constexpr int usual = 20;  // turns until it sleeps
+  explicit patience(int turns = usual) : left_(turns) {}
+
   void pause() {
-    if (turns_ < 20) return ++turns_, std::this_thread::yield();
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    pause([] { std::this_thread::sleep_for(std::chrono::microseconds(50)); });
   }
+  template <class Sleep>
+  void pause(Sleep&& sleep) {
+    if (left_ > 0) return --left_, std::this_thread::yield();
+    sleep();
+  }
+  /// Whether it is time for what costs more than a look at a word: serving peers, the clock.
+  bool is_due() const { return left_ % 16 == 0; }
 
  private:
-  int turns_ = 0;
+  int left_;
 };
 
 class control {
@@ -106,8 +116,15 @@ class control {
     }
   }
 
+  /// Goes on whenever this rank serves its peers, as long as somebody keeps it.
+  void go_on_with(std::shared_ptr<background> const& work) { under_way_.push_back(work); }
+
   /// Takes in what has arrived: notices are remembered, questions answered.
   void serve() {
+    std::erase_if(under_way_, [](auto const& each) {
+      auto const work = each.lock();
+      return !work || work->go_on();
+    });
     reap();
     for (auto tag : {notice, question}) {
       message m;
@@ -240,6 +257,7 @@ class control {
   std::optional<signature> current_, completed_;
   clock::time_point since_{};
   std::vector<std::shared_ptr<sending>> outgoing_;
+  std::vector<std::weak_ptr<background>> under_way_;
 };
 
 }  // namespace dtm::comm

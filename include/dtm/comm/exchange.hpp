@@ -161,6 +161,57 @@ T const* unpack_add(T const* packed, T* tile_data, box<Rank> const& tile, box<Ra
   return packed;
 }
 
+namespace detail {
+
+// Visits a box inside two tiles that hold it: visit(offset in one, offset in the other, length), by the
+// longest runs that are contiguous in both.
+template <int Rank, class Visit>
+void each_common_run(box<Rank> const& one, box<Rank> const& other, box<Rank> const& part,
+                     Visit visit) {
+  if (part.size() == 0) return;
+  if constexpr (Rank == 0) {
+    visit(std::int64_t{0}, std::int64_t{0}, std::int64_t{1});
+  } else {
+    int last = Rank - 1;
+    std::int64_t run = part.extent(last);
+    while (last > 0 && part.extent(last) == one.extent(last) &&
+           part.extent(last) == other.extent(last))
+      run *= part.extent(--last);
+    std::int64_t index[Rank] = {};
+    for (;;) {
+      std::int64_t here = 0, there = 0;
+      for (int d = 0; d < Rank; ++d) {
+        here = here * one.extent(d) + (part.begin[d] - one.begin[d]) + index[d];
+        there = there * other.extent(d) + (part.begin[d] - other.begin[d]) + index[d];
+      }
+      visit(here, there, run);
+      int d = last - 1;
+      while (d >= 0 && ++index[d] == part.extent(d)) index[d--] = 0;
+      if (d < 0) return;
+    }
+  }
+}
+
+}  // namespace detail
+
+/// A box from one tile into another that has it as well. In the host's memory, as the next.
+template <class T, int Rank>
+void copy_box(T const* from, box<Rank> const& from_tile, T* to, box<Rank> const& to_tile,
+              box<Rank> const& part) {
+  detail::each_common_run(from_tile, to_tile, part, [&](auto there, auto here, auto run) {
+    std::memcpy(static_cast<void*>(to + here), from + there, std::size_t(run) * sizeof(T));
+  });
+}
+
+template <class T, int Rank>
+void add_box(T const* from, box<Rank> const& from_tile, T* to, box<Rank> const& to_tile,
+             box<Rank> const& part) {
+  detail::each_common_run(from_tile, to_tile, part, [&](auto there, auto here, auto run) {
+    for (std::int64_t i = 0; i < run; ++i)
+      to[here + i] = T(accumulate_t<T>(to[here + i]) + accumulate_t<T>(from[there + i]));
+  });
+}
+
 /// The same where the device of a context holds tile and buffer; a backend header defines it for
 /// its device.
 template <class Device>

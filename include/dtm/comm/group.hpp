@@ -7,6 +7,9 @@
 // failure of a peer never leaves MPI with pointers into memory that the unwinding stack has freed.
 // Operands may lie in a device's memory, which then does the copies.
 // Counts are 64-bit and count elements. A group of one copies and does not call MPI.
+//
+// Sums are in the order of the ranks. Ranks that share memory read each other's operands instead
+// (shared_group.hpp); then `out` is written while the operation is under way.
 
 #include <cstdint>
 #include <cstring>
@@ -22,6 +25,8 @@
 #include "checks.hpp"
 #include "ledger.hpp"
 #include "pending.hpp"
+#include "shared_channel.hpp"
+#include "sums.hpp"
 
 namespace dtm::comm {
 
@@ -41,6 +46,11 @@ class group {
   /// Copies of operands and results come from there and are on its account of communication;
   /// otherwise they are the process's.
   void take_buffers_from(memory& storage) { buffers_ = &storage; }
+
+  /// From now on ranks read each other's memory. The same on all ranks.
+  void share(std::shared_ptr<shared_channel> memory) { shared_ = std::move(memory); }
+  /// Whether they do; _in_place operands lie in memory that is lent (node::locate).
+  bool shares_memory() const { return shared_ != nullptr; }
 
   /// The communicator behind the group, for transports of other kinds between the same ranks.
   std::shared_ptr<channel> const& ranks() const { return channel_; }
@@ -93,6 +103,25 @@ class group {
 
   pending barrier(call who);
 
+  // ---- where shares_memory(), of an `in` that stays as it is until the wait: one copy
+  /// read(r, in of r) is called once for every rank of the group when it can be read; `ordered`: in
+  /// the order of the ranks.
+  template <class T, class Read>
+  pending all_to_all_in_place(T const* in, std::span<std::int64_t const> send_counts,
+                              std::span<std::int64_t const> receive_counts, call who, bool ordered,
+                              Read read);
+  template <class T, class Read>
+  pending all_gather_in_place(T const* in, std::int64_t count, call who, Read read);
+  /// Ordered; `count` is of the block that goes to one rank.
+  template <class T, class Read>
+  pending reduce_scatter_in_place(T const* in, std::int64_t count, call who, Read read);
+  /// Stands for an all_to_all whose elements ranks fetch, or bring, themselves: waits until all ranks
+  /// have opened `mine` to each other.
+  class opened;
+  template <class T>
+  opened open_to_peers(T const* mine, std::span<std::int64_t const> send_counts,
+                       std::span<std::int64_t const> receive_counts, call who);
+
  private:
   using operation = detail::operation;
 
@@ -102,8 +131,27 @@ class group {
         sizeof(T) != 2,
         "dtm comm: 16-bit elements are storage; convert to float before reducing over ranks");
     static_assert(std::is_arithmetic_v<T>, "dtm comm: only numbers are reduced over ranks");
-    return mpi::datatype_of<T>();
+    auto type = mpi::datatype_of<T>();
+    type.combine = detail::combine<T>;
+    return type;
   }
+
+  // ---- by shared memory, shared_group.hpp
+  using begun = std::shared_ptr<operation>;
+  using counts = std::span<std::int64_t const>;
+  begun open_all_to_all(counts send_counts, counts receive_counts, mpi::datatype type,
+                        call const& who);
+  void lend_copy(operation& op, void const* in, std::size_t bytes);
+  pending shared_all_reduce(begun op, void const* in, void* out, std::int64_t count,
+                            mpi::datatype type, reduction how);
+  pending shared_all_gather(begun op, void const* in, void* out, std::size_t block);
+  pending shared_reduce_scatter(begun op, void const* in, void* out, std::int64_t count,
+                                mpi::datatype type, reduction how);
+  pending shared_all_to_all(begun op, void const* in, counts send_counts, void* out,
+                            counts receive_counts, mpi::datatype type);
+  pending shared_broadcast(begun op, void* data, std::size_t bytes, int root);
+  pending shared_shift(begun op, void const* in, void* out, std::size_t bytes, int to, int from);
+  pending shared_barrier(begun op);
 
   pending begin_all_reduce(void const* in, void* out, std::int64_t count, mpi::datatype type,
                            reduction how, call who);
@@ -188,6 +236,7 @@ class group {
   ledger& book_;
   memory* storage_;
   memory* buffers_ = nullptr;
+  std::shared_ptr<shared_channel> shared_;
 };
 
 inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t count,
@@ -197,10 +246,20 @@ inline pending group::begin_all_reduce(void const* in, void* out, std::int64_t c
   auto const size_in_bytes = bytes(count, type);
   record(who, type, count, mpi::checked_product(count, 2) * (size() - 1) / size());
   if (size() == 1) return local(*op, out, in, size_in_bytes);
-  op->received = fresh(size_in_bytes);
+  if (shared_) return shared_all_reduce(std::move(op), in, out, count, type, how);
+  // each rank combines a slice of all operands, and gathers the slices
+  std::int64_t const slice = (count + size() - 1) / size();
+  auto const slice_bytes = bytes(slice, type);
+  op->received = fresh(slice_bytes * std::size_t(size()));
   fetch(op->received.get(), in, size_in_bytes);
+  std::memset(op->received.get() + size_in_bytes, 0, op->received.size() - size_in_bytes);
   spoil(out, in, size_in_bytes);
-  op->requests = {mpi::all_reduce(op->received.get(), count, type, how, native())};
+  op->requests = {mpi::all_to_all(op->received.get(), slice, type, native())};
+  op->next = [=, this](operation& half) {
+    auto const parts = detail::blocks_of(half.received.get(), slice_bytes, size());
+    type.combine(half.received.get() + slice_bytes * std::size_t(rank()), parts, slice, how);
+    half.requests = {mpi::all_gather(half.received.get(), slice, type, native())};
+  };
   return deliver(std::move(op), out, size_in_bytes, true);
 }
 
@@ -212,6 +271,7 @@ inline pending group::begin_all_gather(void const* in, void* out, std::int64_t c
   auto const total = bytes(mpi::checked_product(count, size()), type);
   record(who, type, count, count * (size() - 1));
   if (size() == 1) return local(*op, out, in, block);
+  if (shared_) return shared_all_gather(std::move(op), in, out, block);
   op->received = fresh(total);
   fetch(op->received.get() + block * std::size_t(rank()), in, block);
   spoil(out, in, total);
@@ -227,12 +287,15 @@ inline pending group::begin_reduce_scatter(void const* in, void* out, std::int64
   auto const total = bytes(mpi::checked_product(count, size()), type);
   record(who, type, count, count * (size() - 1));
   if (size() == 1) return local(*op, out, in, block);
-  op->sent = fresh(total);
-  op->received = fresh(block);
-  fetch(op->sent.get(), in, total);
+  if (shared_) return shared_reduce_scatter(std::move(op), in, out, count, type, how);
+  op->received = fresh(total);
+  fetch(op->received.get(), in, total);
   spoil(out, in, block);
-  op->requests = {
-      mpi::reduce_scatter(op->sent.get(), op->received.get(), count, type, how, native())};
+  op->requests = {mpi::all_to_all(op->received.get(), count, type, native())};
+  op->next = [=, this](operation& done) {
+    type.combine(done.received.get(), detail::blocks_of(done.received.get(), block, size()), count,
+                 how);
+  };
   return deliver(std::move(op), out, block, false);
 }
 
@@ -244,6 +307,7 @@ inline pending group::begin_broadcast(void* data, std::int64_t count, mpi::datat
   auto const size_in_bytes = bytes(count, type);
   record(who, type, count, count / size() * (size() - 1) + count % size() * (size() - 1) / size());
   if (size() == 1) return local(*op, data, data, size_in_bytes);
+  if (shared_) return shared_broadcast(std::move(op), data, size_in_bytes, root);
   op->received = fresh(size_in_bytes);
   if (rank() == root)
     fetch(op->received.get(), data, size_in_bytes);
@@ -264,6 +328,7 @@ inline pending group::begin_shift(void const* in, void* out, std::int64_t count,
   if (channel_->checks(check_level::signatures))
     detail::compare_partners(*channel_, op->what, to, from);
   if (stays) return local(*op, out, in, size_in_bytes);
+  if (shared_) return shared_shift(std::move(op), in, out, size_in_bytes, to, from);
   op->sent = fresh(size_in_bytes);
   op->received = fresh(size_in_bytes);
   fetch(op->sent.get(), in, size_in_bytes);
@@ -289,6 +354,7 @@ inline pending group::begin_all_to_all(void const* in, std::span<std::int64_t co
   auto const* const own_in = static_cast<std::byte const*>(in) + bytes(send_offsets[me], type);
   std::size_t const own_at = bytes(receive_offsets[me], type);
   if (size() == 1) return local(*op, out, in, own);
+  if (shared_) return shared_all_to_all(std::move(op), in, send_counts, out, receive_counts, type);
 
   // what stays at home is copied here; MPI moves the rest
   auto const sent_bytes = bytes(send_offsets.back(), type),
@@ -311,8 +377,11 @@ inline pending group::barrier(call who) {
   auto op = open(who, {MPI_BYTE, 0, 0, ""}, 0);
   record(who, {MPI_BYTE, 0, 0, ""}, 0, 0);
   if (size() == 1) return local(*op, nullptr, nullptr, 0);
+  if (shared_) return shared_barrier(std::move(op));
   op->requests = {mpi::barrier(native())};
   return pending(std::move(op));
 }
 
 }  // namespace dtm::comm
+
+#include "shared_group.hpp"

@@ -18,6 +18,7 @@
 #include <dtm/comm/mesh_shape.hpp>
 
 #include "group.hpp"
+#include "node.hpp"
 #include "world.hpp"
 
 namespace dtm::comm {
@@ -59,6 +60,23 @@ class mesh_groups {
   /// Where all groups take the copies of operands and results from.
   void take_buffers_from(memory& storage) {
     for (auto& each : groups_) each->take_buffers_from(storage);
+  }
+
+  /// Groups of two ranks or more that the node reaches read each other's memory from now on. The same
+  /// on all ranks.
+  void share(std::shared_ptr<node> const& place) {
+    std::vector<std::pair<channel*, std::shared_ptr<shared_channel>>> made;
+    for (unsigned mask = 0; mask < groups_.size(); ++mask) {
+      auto& each = *groups_[mask];
+      if (each.size() == 1 || !place->reaches(each.members())) continue;
+      auto at = std::find_if(made.begin(), made.end(),
+                             [&](auto const& m) { return m.first == each.ranks().get(); });
+      if (at == made.end())
+        at = made.emplace(
+            at, each.ranks().get(),
+            std::make_shared<shared_channel>(place, each.members(), each.rank(), int(mask)));
+      each.share(at->second);
+    }
   }
 
   comm::ledger& ledger() { return *ledger_; }

@@ -8,6 +8,7 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -78,6 +79,9 @@ struct datatype {
   std::int64_t bytes;  // of one element
   std::int64_t units;  // MPI elements per element
   char const* name;
+  /// detail::combine of the type, where ranks may reduce it.
+  void (*combine)(void* out, std::span<std::byte const* const> parts, std::int64_t count,
+                  reduction how) = nullptr;
 };
 
 template <class T>
@@ -134,12 +138,12 @@ inline MPI_Request all_gather(void* data, std::int64_t count, datatype const& ty
   return request;
 }
 
-inline MPI_Request reduce_scatter(void const* in, void* out, std::int64_t count,
-                                  datatype const& type, reduction how, MPI_Comm comm) {
+/// Block r goes to rank r and becomes the block that comes from it.
+inline MPI_Request all_to_all(void* data, std::int64_t count, datatype const& type, MPI_Comm comm) {
   MPI_Request request;
-  check(DTM_MPI_LARGE(MPI_Ireduce_scatter_block)(in, out, count_of(count, type), type.type,
-                                                 operation_of(how), comm, &request),
-        "reduce_scatter");
+  check(DTM_MPI_LARGE(MPI_Ialltoall)(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, data,
+                                     count_of(count, type), type.type, comm, &request),
+        "all_to_all");
   return request;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // An operation that has begun. It owns the memory MPI works on, so the caller's input may change at
 // once and the caller's output is written only by a wait that succeeds; when a wait throws, that
-// memory outlives it (in_flight.hpp).
+// memory outlives it (in_flight.hpp). By shared memory nobody but this rank writes its memory: the
+// output is written while the operation is under way, and nothing outlives it.
 
 #include <cstddef>
 #include <cstdio>
@@ -25,11 +26,16 @@ struct operation {
   std::vector<MPI_Request> requests;
   buffer sent, received;
   std::shared_ptr<void> arguments;         // counts and offsets that MPI keeps reading
+  std::function<void(operation&)> next;    // begins the second half, where there is one
   std::function<void(operation&)> finish;  // hands the result over and checks it
+  // by shared memory
+  std::shared_ptr<background> work;
+  std::function<void()> withdraw;
 };
 
-/// Of an operation that MPI may still be at.
+/// Of an operation that MPI, or a peer, may still be at.
 inline void abandon(std::shared_ptr<operation> begun) noexcept {
+  if (begun->withdraw) return begun->withdraw();
   begun->sent.abandon();
   begun->received.abandon();
   keep_until_exit(std::move(begun));
@@ -60,7 +66,12 @@ class [[nodiscard]] pending {
     auto const operation = std::exchange(operation_, nullptr);
     if (!operation) return;
     try {
+      if (operation->work) operation->ranks->wait(*operation->work, operation->what);
       operation->ranks->wait(operation->requests, operation->what);
+      if (operation->next) {
+        operation->next(*operation);
+        operation->ranks->wait(operation->requests, operation->what);
+      }
     } catch (...) {
       detail::abandon(operation);
       throw;

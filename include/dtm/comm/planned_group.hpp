@@ -18,7 +18,9 @@
 #include "checks.hpp"
 #include "ledger.hpp"
 #include "mesh_shape.hpp"
+#include "opened_memory.hpp"
 #include "planned_world.hpp"
+#include "sums.hpp"
 
 namespace dtm::comm {
 
@@ -26,6 +28,12 @@ namespace dtm::comm {
 struct planned_transport {
   memory* buffers = nullptr;     // from where copies come; null: on no account
   bool refuses_overlap = false;  // reads the operand while it writes the result, as NCCL does
+  int ranks_per_node = 0;        // that read each other's memory (shared_group.hpp); 0: none do
+
+  bool shares(std::vector<int> const& members) const {
+    return members.size() > 1 && ranks_per_node > 0 &&
+           members.front() / ranks_per_node == members.back() / ranks_per_node;
+  }
 };
 
 /// Must be waited for, as every operation.
@@ -93,7 +101,9 @@ class planned_group {
     if (in != out) require_apart<T>(who, in, count, out, count);
     auto const what = make_signature(who, name_, 0, mpi::name_of<T>(), count, comm::name(how));
     note<T>(who, what, count, mpi::checked_product(count, 2) * (size() - 1) / size());
-    return begin<T>(what, 0, count);
+    std::int64_t const slice = (count + size() - 1) / size();
+    if (!shares_memory()) return begin<T>(what, 0, slice * size());
+    return begin<T>(what, count, bytes<T>(count) > detail::worth_sharing ? slice : 0);
   }
 
   template <class T>
@@ -103,7 +113,7 @@ class planned_group {
     require_apart<T>(who, in, count, out, total);
     auto const what = make_signature(who, name_, 0, mpi::name_of<T>(), count);
     note<T>(who, what, count, count * (size() - 1));
-    return begin<T>(what, 0, total);
+    return shares_memory() ? begin<T>(what, count, 0) : begin<T>(what, 0, total);
   }
 
   template <class T>
@@ -113,7 +123,7 @@ class planned_group {
     require_apart<T>(who, in, total, out, count);
     auto const what = make_signature(who, name_, 0, mpi::name_of<T>(), count, comm::name(how));
     note<T>(who, what, count, count * (size() - 1));
-    return begin<T>(what, total, count);
+    return begin<T>(what, total, 0);
   }
 
   template <class T>
@@ -121,15 +131,12 @@ class planned_group {
                              std::span<std::int64_t const> receive_counts, call who) {
     refuse(who).require_counts(rank(), send_counts, receive_counts);
     std::int64_t const sent = mpi::packed_offsets(send_counts).back(),
-                       received = mpi::packed_offsets(receive_counts).back(),
-                       own = send_counts[std::size_t(rank())];
+                       received = mpi::packed_offsets(receive_counts).back();
     if (size() > 1 || in != out) require_apart<T>(who, in, sent, out, received);
-    auto const what = make_signature(who, name_, 0, mpi::name_of<T>(), -1);
-    planned_operation fitting;
-    fitting.send_counts.assign(send_counts.begin(), send_counts.end());
-    fitting.receive_counts.assign(receive_counts.begin(), receive_counts.end());
-    note<T>(who, what, sent, sent - own, own, std::move(fitting));
-    return begin<T>(what, sent, received);
+    auto const what = note_exchange<T>(who, send_counts, receive_counts);
+    if (!shares_memory()) return begin<T>(what, sent, received);
+    buffer operand = fresh(bytes<std::int64_t>(size() + 1) + bytes<T>(sent));  // offsets first
+    return {what, std::move(operand), buffer()};
   }
 
   template <class T>
@@ -139,7 +146,8 @@ class planned_group {
     auto const what = make_signature(who, name_, 0, mpi::name_of<T>(), count, "", root);
     note<T>(who, what, count,
             count / size() * (size() - 1) + count % size() * (size() - 1) / size());
-    return begin<T>(what, 0, count);
+    if (!shares_memory()) return begin<T>(what, 0, count);
+    return begin<T>(what, rank() == root ? count : 0, 0);
   }
 
   template <class T>
@@ -154,7 +162,48 @@ class planned_group {
     fitting.from = from;
     note<T>(who, what, count, stays ? 0 : count, stays ? count : 0, std::move(fitting));
     if (stays) return {};
-    return begin<T>(what, count, count);
+    return begin<T>(what, count, shares_memory() ? 0 : count);
+  }
+
+  // ---- where shares_memory(): nothing is copied
+  bool shares_memory() const { return transport_.shares(*members_); }
+  template <class T, class Read>
+  planned_pending all_to_all_in_place(T const*, std::span<std::int64_t const> send_counts,
+                                      std::span<std::int64_t const> receive_counts, call who, bool,
+                                      Read const&) {
+    refuse(who).require_counts(rank(), send_counts, receive_counts);
+    return {note_exchange<T>(who, send_counts, receive_counts), buffer(), buffer()};
+  }
+  template <class T, class Read>
+  planned_pending all_gather_in_place(T const*, std::int64_t count, call who, Read const&) {
+    auto const what = make_signature(who, name_, 0, mpi::name_of<T>(), count);
+    note<T>(who, what, count, count * (size() - 1));
+    return begin<T>(what, 0, 0);
+  }
+  template <class T, class Read>
+  planned_pending reduce_scatter_in_place(T const*, std::int64_t count, call who, Read const&) {
+    auto const what =
+        make_signature(who, name_, 0, mpi::name_of<T>(), count, comm::name(reduction::sum));
+    note<T>(who, what, count, count * (size() - 1));
+    return begin<T>(what, 0, 0);
+  }
+
+  /// Nothing lies in the memory of a peer; an address of this rank's stands for one.
+  class opened {
+   public:
+    explicit opened(void* mine) : mine_(mine) {}
+    void* address(int) const { return mine_; }
+    void close() {}
+
+   private:
+    void* mine_;
+  };
+  template <class T>
+  opened open_to_peers(T const* mine, std::span<std::int64_t const> send_counts,
+                       std::span<std::int64_t const> receive_counts, call who) {
+    refuse(who).require_counts(rank(), send_counts, receive_counts);
+    note_exchange<T>(who, send_counts, receive_counts);
+    return opened(const_cast<T*>(mine));
   }
 
   planned_pending barrier(call who) {
@@ -184,6 +233,18 @@ class planned_group {
                              self, who.where.file, who.where.line});
     world_.note(what, members_, std::move(fitting));
   }
+  template <class T>
+  signature note_exchange(call const& who, std::span<std::int64_t const> send_counts,
+                          std::span<std::int64_t const> receive_counts) {
+    auto const what = make_signature(who, name_, 0, mpi::name_of<T>(), -1);
+    planned_operation fitting;
+    fitting.send_counts.assign(send_counts.begin(), send_counts.end());
+    fitting.receive_counts.assign(receive_counts.begin(), receive_counts.end());
+    std::int64_t const sent = mpi::packed_offsets(send_counts).back(),
+                       own = send_counts[std::size_t(rank())];
+    note<T>(who, what, sent, sent - own, own, std::move(fitting));
+    return what;
+  }
   buffer fresh(std::size_t bytes) const {
     return transport_.buffers != nullptr ? buffer(transport_.buffers, bytes) : buffer();
   }
@@ -201,6 +262,11 @@ class planned_group {
   std::string name_;
   ledger& book_;
   planned_transport transport_;
+};
+
+template <class Device>
+struct opened_by<planned<Device>> {
+  using type = planned_group::opened;
 };
 
 /// The groups of a planned mesh: mesh_groups of a world without peers.

@@ -14,6 +14,21 @@ struct collective<reduce_scatter<Axis, Dimension>> {
     using T = typename X::element_type;
     using mesh_type = typename X::mesh_type;
     result_type result(ctx, x.global());
+    call const what{"reduce_scatter", name, layout_signature<X, result_type>(x), where};
+    if constexpr (requires { detail::require_tiles<X>(ctx.template along<Axis>()); })
+      if (ctx.template along<Axis>().shares_memory()) {
+        auto messages = ctx.template along<Axis>().reduce_scatter_in_place(
+            x.data(), result.size(), what,
+            [to = result.data(), to_tile = result.tile(), tile = x.tile()](int peer,
+                                                                           T const* from) {
+              if (peer == 0)
+                copy_box(from, tile, to, to_tile, to_tile);
+              else
+                add_box(from, tile, to, to_tile, to_tile);
+            });
+        return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
+                         nothing_to_finish{});
+      }
     scratch<T> sent(ctx.memory(), x.size());
     peers<mesh_type> const group{ctx.where(), dtm::detail::axis_mask<mesh_type, Axis>};
     T* end = sent.data();
@@ -25,9 +40,8 @@ struct collective<reduce_scatter<Axis, Dimension>> {
       box_copy<typename X::device_type>::pack(ctx, x.data(), x.tile(), part, end);
       end += part.size();
     }
-    call const what{"reduce_scatter", name, layout_signature<X, result_type>(x), where};
-    auto messages = ctx.template along<Axis>().reduce_scatter(
-        sent.data(), result.data(), result.size(), reduction::sum, what);
+    auto messages = ctx.template along<Axis>().reduce_scatter(sent.data(), result.data(),
+                                                              result.size(), reduction::sum, what);
     return in_flight(ctx, std::move(result), std::move(sent), scratch<T>(), std::move(messages),
                      nothing_to_finish{});
   }

@@ -63,15 +63,18 @@ constexpr std::uint64_t layout_code(layout<Mesh, Shape, P...>*) {
 
 /// Hash of element type, global shape, source and target layout: what ranks must agree on.
 template <class Source, class Target>
-std::uint64_t layout_signature(Source const& source) {
+std::uint64_t layout_signature(global_extents<Source::rank> const& extents) {
   std::uint64_t hash = detail::layout_code(static_cast<typename Source::layout_type*>(nullptr));
   hash =
       detail::mix(hash, detail::layout_code(static_cast<typename Target::layout_type*>(nullptr)));
   for (char const* name = element_name<typename Source::element_type>(); *name != 0; ++name)
     hash = detail::mix(hash, std::uint64_t(*name));
-  for (int d = 0; d < Source::rank; ++d)
-    hash = detail::mix(hash, std::uint64_t(source.global_extent(d)));
+  for (int d = 0; d < Source::rank; ++d) hash = detail::mix(hash, std::uint64_t(extents[d]));
   return hash;
+}
+template <class Source, class Target>
+std::uint64_t layout_signature(Source const& source) {
+  return layout_signature<Source, Target>(source.global());
 }
 
 /// A result on its way. `Finish` unpacks the received buffer; wait() must be called.
@@ -104,6 +107,17 @@ class [[nodiscard]] in_flight {
   Messages messages_;
   Finish finish_;
 };
+
+namespace detail {
+
+/// Well-formed where ranks may be able to read each other's tiles where they lie.
+template <class X, class Ranks>
+requires(std::is_same_v<typename X::device_type, host> ||
+         std::is_same_v<typename X::device_type, planned<host>> && requires(Ranks const& ranks) {
+           ranks.shares_memory();
+         }) void require_tiles(Ranks const&) {}
+
+}  // namespace detail
 
 struct nothing_to_finish {
   template <class Context, class Result, class T>

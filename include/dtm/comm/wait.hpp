@@ -8,6 +8,7 @@
 
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control.hpp"
@@ -65,19 +66,26 @@ inline bool all_complete(std::span<MPI_Request> requests, char const* operation)
 /// Waits until `complete()` is true, whatever it asks: MPI, a stream of a device. Throws what the
 /// failure of a peer makes of it, deadline_exceeded on all ranks, or what `complete` throws; then
 /// what it asks about may be outstanding, and whoever owns its memory must keep it (in_flight.hpp).
-template <class Complete>
-void wait_until(control& ranks, Complete&& complete, double deadline, signature const& what) {
+/// `sleep()` lets others run for a moment, when yielding was not enough.
+template <class Complete, class Sleep>
+void wait_until(control& ranks, Complete&& complete, double deadline, signature const& what,
+                patience patience, Sleep&& sleep) {
   if (complete()) return;
   ranks.enter(what);
   auto const start = clock::now();
-  patience patience;
   while (!complete()) {
+    patience.pause(sleep);
+    if (!patience.is_due()) continue;
     ranks.serve();
     if (ranks.failed()) ranks.throw_if_failed(describe(what));
     if (deadline > 0 && seconds_since(start) > deadline) detail::exceed(ranks, deadline, what);
-    patience.pause();
   }
   ranks.leave();
+}
+template <class Complete>
+void wait_until(control& ranks, Complete&& complete, double deadline, signature const& what) {
+  wait_until(ranks, std::forward<Complete>(complete), deadline, what, patience(),
+             [] { std::this_thread::sleep_for(std::chrono::microseconds(50)); });
 }
 
 /// The same for all requests, or error when MPI reports one.

@@ -63,6 +63,9 @@ struct triangle_multiplication : module_base<Space> {
   using Operand = typename product::operand;
   static constexpr std::int64_t inference_groups = C % 4 == 0 && C >= 64 ? 4 : 1;
 
+  template <class Context>
+  static constexpr bool deals = rows::is_fused&& std::is_same_v<Schedule, channel_all_to_all>;
+
   struct contract {
     using inputs = dtm::inputs<named<arg::x, X>, named<arg::mask, Mask>>;
     using outputs = dtm::outputs<named<arg::y, X>>;
@@ -111,6 +114,9 @@ struct triangle_multiplication : module_base<Space> {
   template <class Context>
   result forward(Context& ctx, X const& x, Mask const& mask) const {
     (void)sizeof(typename contract::within);
+    if constexpr (deals<Context>)
+      if (comm::opens_planes<X>(ctx, ctx.template along<row_axis<Space>, column_axis<Space>>()))
+        return forward_in_place(ctx, x, mask);
     auto planes = rows::to_planes(ctx, x, mask, norm_in, p_in, g_in);
     auto [product_planes, a, b] = product::forward(ctx, std::move(planes.a), std::move(planes.b));
     auto [y, o, out_statistics] = rows::output(ctx, x, planes.norm, product_planes, *this);
@@ -145,6 +151,35 @@ struct triangle_multiplication : module_base<Space> {
   result forward(Context&, Got const&...) const {
     (void)sizeof(diagnose<tag, typename contract::inputs, Got...>);
     __builtin_unreachable();
+  }
+
+  // Where ranks share memory: a and b are stored in the tiles of the ranks that multiply them, and o is
+  // read where it was multiplied.
+  template <class Context>
+  result forward_in_place(Context& ctx, X const& x, Mask const& mask) const {
+    using tile = typename rows::tile;
+    auto& ranks = ctx.template along<row_axis<Space>, column_axis<Space>>();
+    constexpr unsigned mask_of_axes =
+        detail::axis_mask<typename Space::mesh_type, row_axis<Space>, column_axis<Space>>;
+    auto const extents = rows::template planes_of<C>(x);
+    auto const here = comm::call_site::current();
+    comm::planes_stored_by_peers<tile, Operand> a_tiles(ctx, ranks, mask_of_axes, extents, "a",
+                                                        here);
+    comm::planes_stored_by_peers<tile, Operand> b_tiles(ctx, ranks, mask_of_axes, extents, "b",
+                                                        here);
+    auto made =
+        rows::to_planes_elsewhere(ctx, x, mask, norm_in, p_in, g_in, a_tiles.to(), b_tiles.to());
+    Operand a = a_tiles.close(ctx), b = b_tiles.close(ctx);
+    auto const dealt = product::multiply_dealt(ctx, a, b);
+    comm::require_finite(ctx, dealt, "collective", "o", here);
+    comm::planes_read_from_peers<tile, Operand> o_tiles(ctx, ranks, mask_of_axes, dealt, extents,
+                                                        "o", here);
+    auto [y, o, out_statistics] =
+        rows::output_of(ctx, x, made, nullptr, rows::scattered(o_tiles.from()), *this);
+    o_tiles.close();
+    return {std::move(y),
+            {x.clone(), std::move(made), std::move(a), std::move(b), std::move(o),
+             std::move(out_statistics), mask.clone()}};
   }
 
   /// dy is pair-placed, complete on every axis; so is dx.

@@ -79,6 +79,12 @@ struct triangle_product<Direction, Space, C, channel_all_to_all> {
     return {std::move(o), std::move(a), std::move(b)};
   }
 
+  /// o from operands that are dealt already, not yet dealt back.
+  template <class Context>
+  static operand multiply_dealt(Context& ctx, operand const& a, operand const& b) {
+    return multiply(ctx, a, b);
+  }
+
   /// o alone: the operands go as soon as they are multiplied.
   template <class Context>
   static tile infer(Context& ctx, tile a_tile, tile b_tile) {

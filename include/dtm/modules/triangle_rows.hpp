@@ -71,6 +71,23 @@ struct triangle_rows {
                                                     A(1e-5), first, Count, a.data(), b.data()});
   }
 
+  /// All channels of both halves into planes that lie elsewhere, where is_fused; the statistics.
+  template <class Context, class Norm, class Linear, class Planes>
+  static statistics to_planes_elsewhere(Context& ctx, X const& x, Mask const& mask,
+                                        Norm const& norm, Linear const& p, Linear const& g,
+                                        Planes const& a, Planes const& b) {
+    auto made = detail::statistics_for(ctx, x);
+    local::run_fused(ctx,
+                     local::gated_to_planes<T>{detail::normalised(x, norm, made), p.weight.data(),
+                                               g.weight.data(), mask.data(), A(1e-5), 0, C, nullptr,
+                                               nullptr, scattered(a), scattered(b)});
+    return made;
+  }
+  template <class Planes>
+  static local::scattered_planes<T> scattered(Planes const& planes) {
+    return {planes.first.data(), planes.columns, planes.row_step};
+  }
+
   /// da and db as planes, du the rest of u's cotangent; dx. Adds the gradients of norm, p and g.
   template <class Context, class Module, class Gradients>
   static X to_planes_backward(Context& ctx, X const& x, Mask const& mask, statistics const& made,
@@ -121,13 +138,7 @@ struct triangle_rows {
   static output_result output(Context& ctx, X const& x, statistics const& made, tile const& planes,
                               Module const& m) {
     if constexpr (is_fused) {
-      output_result result{X(ctx, x.global()), X(ctx, x.global()), detail::statistics_for(ctx, x)};
-      local::run_fused(ctx, local::gated_output<T>{
-                                detail::normalised(x, m.norm_in, made), planes.data(),
-                                detail::norm_weights_of(m.norm_out),
-                                detail::pointers_to(result.norm), m.p_out.weight.data(),
-                                m.g_out.weight.data(), A(1e-5), result.o.data(), result.y.data()});
-      return result;
+      return output_of(ctx, x, made, planes.data(), {}, m);
     } else {
       auto o = channels_last(ctx, planes);
       auto [w, out_made] = layer_norm_forward(ctx, o, m.norm_out.weight, m.norm_out.bias);
@@ -138,6 +149,20 @@ struct triangle_rows {
       local::for_each(ctx, y.size(), kernels::gate<T>{y.data(), e.data(), y.data()});
       return {std::move(y), std::move(o), std::move(out_made)};
     }
+  }
+
+  /// The same of planes that lie elsewhere, or together where those have no `first`; where is_fused.
+  template <class Context, class Module>
+  static output_result output_of(Context& ctx, X const& x, statistics const& made,
+                                 T const* together, local::scattered_planes<T> elsewhere,
+                                 Module const& m) {
+    output_result result{X(ctx, x.global()), X(ctx, x.global()), detail::statistics_for(ctx, x)};
+    local::run_fused(ctx, local::gated_output<T>{
+                              detail::normalised(x, m.norm_in, made), together,
+                              detail::norm_weights_of(m.norm_out), detail::pointers_to(result.norm),
+                              m.p_out.weight.data(), m.g_out.weight.data(), A(1e-5),
+                              result.o.data(), result.y.data(), elsewhere});
+    return result;
   }
 
   /// y alone, where is_fused.

@@ -6,7 +6,8 @@
 // Small pieces have regions of their own: they do not split what a tile needs in one piece. Whoever
 // knows what a program needs (a plan) reserves it as one block; otherwise blocks are added, each as
 // large as what there is. Pages are the owner's by first touch, huge ones where the system has them;
-// what is reserved and not touched costs nothing.
+// what is reserved and not touched costs nothing. A shared arena is made of segments (comm/segment.hpp),
+// so that ranks of the node read tiles where they lie.
 
 #include <sys/mman.h>
 
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "dtm/backend/host/heap.hpp"
+#include "dtm/comm/segment.hpp"
 #include "dtm/core/errors.hpp"
 
 namespace dtm {
@@ -26,8 +28,10 @@ namespace dtm {
 class arena {
  public:
   /// `reserved` bytes of tensors and copies shall fit into the first block; no more than `limit` bytes
-  /// come from the system, 0 is no limit. Throws memory_error.
-  explicit arena(std::size_t reserved = 0, std::size_t limit = 0) : limit_(limit) {
+  /// come from the system, 0 is no limit. `shared`: other processes can map it, as place_of says.
+  /// Throws memory_error.
+  explicit arena(std::size_t reserved = 0, std::size_t limit = 0, bool shared = false)
+      : limit_(limit), shared_(shared) {
     blocks_.reserve(64);
     // an eighth for what does not fit into gaps: untouched it costs nothing
     if (reserved > 0 && !(reserved < beyond && add_block(reserved + reserved / 8 + region)))
@@ -39,6 +43,7 @@ class arena {
     for (auto const& b : blocks_) {
       detail::allow(b.start, b.bytes);
       munmap(b.start, b.bytes);
+      if (b.descriptor >= 0) close(b.descriptor);
     }
   }
 
@@ -55,6 +60,17 @@ class arena {
   }
   void release(void* pointer) noexcept { detail::heap::release(pointer); }
 
+  /// Of a piece of a shared arena.
+  comm::segment_place place_of(void const* pointer) const {
+    auto const* const at = static_cast<std::byte const*>(pointer);
+    for (auto const& b : blocks_) {
+      auto const* const start = static_cast<std::byte const*>(b.start);
+      if (at >= start && at < start + b.bytes)
+        return {b.descriptor, b.bytes, std::uint64_t(at - start)};
+    }
+    throw argument_error("dtm host memory: what other ranks shall read is not of this context");
+  }
+
   std::size_t reserved_bytes() const { return reserved_; }
   /// Of these, what is given out, with the headers of pieces; the regions of small ones count whole.
   std::size_t used_bytes() const { return large_.used_bytes(); }
@@ -67,6 +83,7 @@ class arena {
   struct block {
     void* start;
     std::size_t bytes;
+    int descriptor;  // -1: this process's alone
   };
   static constexpr std::size_t small = std::size_t(32) << 10, region = std::size_t(1) << 20;
   static constexpr std::size_t huge_page = std::size_t(2) << 20;
@@ -106,8 +123,19 @@ class arena {
     std::byte* const aligned = start + skipped;
     if (skipped > 0) munmap(start, skipped);
     if (skipped < huge_page) munmap(aligned + bytes, huge_page - skipped);
+    int descriptor = -1;
+    if (shared_) {
+      descriptor = comm::make_segment(bytes);
+      if (descriptor < 0 || mmap(aligned, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                                 descriptor, 0) == MAP_FAILED) {
+        cause_ = errno;
+        if (descriptor >= 0) close(descriptor);
+        munmap(aligned, bytes);
+        return false;
+      }
+    }
     madvise(aligned, bytes, MADV_HUGEPAGE);  // a wish
-    blocks_.push_back({aligned, bytes});
+    blocks_.push_back({aligned, bytes, descriptor});
     reserved_ += bytes;
     large_.add(aligned, bytes);
     return true;
@@ -127,6 +155,7 @@ class arena {
   }
 
   std::size_t limit_, reserved_ = 0;
+  bool shared_;
   int cause_ = ENOMEM;  // of the last refusal of the system
   std::vector<block> blocks_;
   detail::heap large_, small_;

@@ -1,6 +1,6 @@
 #pragma once
-// The host as a device: memory from an arena, tiles exchanged by MPI, loops by the vector instructions
-// that all ranks' processors have.
+// The host as a device: memory from an arena, tiles exchanged by reading each other's memory on one node
+// and by MPI between nodes, loops by the vector instructions that all ranks' processors have.
 
 #include <algorithm>
 #include <cstddef>
@@ -11,6 +11,7 @@
 #include "dtm/backend/context.hpp"
 #include "dtm/backend/host/arena.hpp"
 #include "dtm/backend/host/instructions.hpp"
+#include "dtm/comm/node.hpp"
 
 namespace dtm {
 
@@ -25,13 +26,19 @@ class backend<host> {
     /// memory comes as it is needed. More is added where it does not suffice, up to the limit.
     std::size_t arena_bytes = 0;
     std::size_t arena_limit = 0;  // bytes that may come from the system; 0: no limit
+    /// How ranks exchange tiles, the same on all of them. Throws mesh_error on all ranks where they want
+    /// different things, or shared memory where they do not have it.
+    comm::transport transport = comm::transport::by_topology;
+    int ranks_per_node = 0;  // > 0 pretends nodes of so many ranks, to test mixed topologies
   };
 
   backend(comm::world& ranks, options chosen, comm::call_site where = comm::call_site::current())
-      : instructions_(std::min(chosen.widest, widest_instructions())) {
+      : instructions_(std::min(chosen.widest, widest_instructions())),
+        node_(std::make_shared<comm::node>(ranks, chosen.transport, chosen.ranks_per_node, where)) {
     comm::failure failed;
     try {
-      arena_ = std::make_shared<dtm::arena>(chosen.arena_bytes, chosen.arena_limit);
+      arena_ =
+          std::make_shared<dtm::arena>(chosen.arena_bytes, chosen.arena_limit, node_->is_shared());
     } catch (memory_error const&) {
       failed = comm::current_failure(ranks.rank());
     }
@@ -54,7 +61,12 @@ class backend<host> {
       comm::detail::keep_until_exit(static_cast<backend*>(self)->arena_);
     };
   }
-  void connect(comm::mesh_groups& groups, memory& storage) { groups.take_buffers_from(storage); }
+  void connect(comm::mesh_groups& groups, memory& storage) {
+    groups.take_buffers_from(storage);
+    if (!node_->is_shared()) return;
+    node_->locate = [memory = arena_](void const* pointer) { return memory->place_of(pointer); };
+    groups.share(node_);
+  }
   comm::group& along(comm::mesh_groups& groups, unsigned axis_mask) {
     return groups.along(axis_mask);
   }
@@ -88,6 +100,7 @@ class backend<host> {
   }
 
   instruction_set instructions_;
+  std::shared_ptr<comm::node> node_;
   std::shared_ptr<dtm::arena> arena_;
   memory* storage_ = nullptr;
 };
