@@ -25,7 +25,7 @@ struct measured {
 
 /// The most that a rank needs on a side x side mesh of the first ranks; zero on the others.
 template <class Module>
-measured on_square(int side, std::int64_t n) {
+measured on_square(int side, std::int64_t n, comm::transport how) {
   int const wanted = side * side;
   MPI_Comm part = MPI_COMM_NULL;
   MPI_Comm_split(world().native(), rank() < wanted ? 0 : MPI_UNDEFINED, rank(), &part);
@@ -33,7 +33,9 @@ measured on_square(int side, std::int64_t n) {
   if (part == MPI_COMM_NULL) return result;
   {
     comm::world ranks(part);
-    context<host, grid> ctx(ranks, {1, side, side});
+    context<host, grid>::options options;
+    options.transport = how;
+    context<host, grid> ctx(ranks, {1, side, side}, 0, options);
     Module module(ctx);
     auto const bound = extents{bind<batch>(1), bind<tokens>(n)};
     parity_plan const plan;
@@ -56,8 +58,9 @@ measured on_square(int side, std::int64_t n) {
 constexpr std::int64_t smaller = 72, larger = 144;
 
 template <class Module>
-measured growth_on_square(int side) {
-  measured const from = on_square<Module>(side, smaller), to = on_square<Module>(side, larger);
+measured growth_on_square(int side, comm::transport how) {
+  measured const from = on_square<Module>(side, smaller, how),
+                 to = on_square<Module>(side, larger, how);
   return {to.saved - from.saved, to.forward_peak - from.forward_peak,
           to.backward_peak - from.backward_peak};
 }
@@ -68,17 +71,18 @@ struct in_flight {
 };
 
 template <class Module>
-void falls_with_the_mesh(char const* name, in_flight travel = {}) {
-  measured const one = growth_on_square<Module>(1), four = growth_on_square<Module>(2),
-                 nine = growth_on_square<Module>(3);
+void falls_with_the_mesh(char const* name, comm::transport how, in_flight travel) {
+  measured const one = growth_on_square<Module>(1, how), four = growth_on_square<Module>(2, how),
+                 nine = growth_on_square<Module>(3, how);
   if (rank() > 0) return;
   double const unit = double(larger * larger - smaller * smaller) * channels * 8;
   std::printf(
-      "%s: pair tiles at P = 1, 4, 9: kept %.2f %.2f %.2f  peak forward %.2f %.2f %.2f  backward "
+      "%s, %s: pair tiles at P = 1, 4, 9: kept %.2f %.2f %.2f  peak forward %.2f %.2f %.2f  "
+      "backward "
       "%.2f %.2f %.2f\n",
-      name, one.saved / unit, 4 * four.saved / unit, 9 * nine.saved / unit, one.forward_peak / unit,
-      4 * four.forward_peak / unit, 9 * nine.forward_peak / unit, one.backward_peak / unit,
-      4 * four.backward_peak / unit, 9 * nine.backward_peak / unit);
+      name, comm::name(how), one.saved / unit, 4 * four.saved / unit, 9 * nine.saved / unit,
+      one.forward_peak / unit, 4 * four.forward_peak / unit, 9 * nine.forward_peak / unit,
+      one.backward_peak / unit, 4 * four.backward_peak / unit, 9 * nine.backward_peak / unit);
   auto const falls = [&](double measured::*member, double travels) {
     double const expected = one.*member + travels * unit;
     CHECK(4 * four.*member == Approx(expected).epsilon(0.1));
@@ -89,17 +93,25 @@ void falls_with_the_mesh(char const* name, in_flight travel = {}) {
   falls(&measured::backward_peak, travel.backward);
 }
 
+/// Ranks that read each other's tiles need not keep what travels, but for copies of operands that a
+/// ring's shifts make.
+template <class Module>
+void falls_by_either_transport(char const* name, in_flight messages = {}, in_flight shared = {}) {
+  falls_with_the_mesh<Module>(name, comm::transport::messages, messages);
+  falls_with_the_mesh<Module>(name, comm::transport::shared_memory, shared);
+}
+
 using fp64 = space<double, grid>;
 
 }  // namespace
 
 TEST_CASE("triangle multiplication by all-to-all") {
-  falls_with_the_mesh<triangle_multiplication<outgoing, fp64, channels>>(
+  falls_by_either_transport<triangle_multiplication<outgoing, fp64, channels>>(
       "triangle_multiplication, channel_all_to_all", {2, 4});
 }
 TEST_CASE("triangle multiplication by cannon") {
-  falls_with_the_mesh<triangle_multiplication<outgoing, fp64, channels, cannon>>(
-      "triangle_multiplication, cannon", {1, 1});
+  falls_by_either_transport<triangle_multiplication<outgoing, fp64, channels, cannon>>(
+      "triangle_multiplication, cannon", {1, 1}, {1, 1});
 }
 TEST_CASE("triangle attention with rows resident") {
   falls_with_the_mesh<triangle_attention<starting, fp64, channels, 3, 12>>(
@@ -110,8 +122,8 @@ TEST_CASE("triangle attention by a ring") {
       "triangle_attention, ring", {1, 1});
 }
 TEST_CASE("transition") {
-  falls_with_the_mesh<transition<fp64, channels, 2 * channels>>("transition");
+  falls_by_either_transport<transition<fp64, channels, 2 * channels>>("transition");
 }
 TEST_CASE("distogram head") {
-  falls_with_the_mesh<distogram_module<fp64, channels, 32>>("distogram_module", {1, 1});
+  falls_by_either_transport<distogram_module<fp64, channels, 32>>("distogram_module", {1, 1});
 }
