@@ -8,7 +8,6 @@
 #include <algorithm>
 
 #include "dtm/modules/distogram_module.hpp"
-#include "dtm/modules/pairformer_noseq_layer.hpp"
 #include "dtm/modules/transition.hpp"
 #include "triangle_multiplication.hpp"
 
@@ -112,14 +111,6 @@ TEST_CASE("triangle multiplication by all-to-all") {
 TEST_CASE("triangle multiplication by cannon") {
   falls_by_either_transport<triangle_multiplication<outgoing, fp64, channels, cannon>>(
       "triangle_multiplication, cannon", {1, 1}, {1, 1});
-}
-TEST_CASE("triangle attention with rows resident") {
-  falls_with_the_mesh<triangle_attention<starting, fp64, channels, 3, 12>>(
-      "triangle_attention, row_resident", {1, 1});
-}
-TEST_CASE("triangle attention by a ring") {
-  falls_with_the_mesh<triangle_attention<ending, fp64, channels, 3, 12, ring>>(
-      "triangle_attention, ring", {1, 1});
 }
 TEST_CASE("transition") {
   falls_by_either_transport<transition<fp64, channels, 2 * channels>>("transition");

@@ -44,6 +44,8 @@ inline parity_plan plan_without_empty_rows() {
   return plan;
 }
 inline constexpr double moderate_infinity = 1e4;
+/// Beyond the precision of every type: a row without a key is the mean of its values in all of them.
+inline constexpr double large_infinity = 1e18;
 
 /// What the contract promises of elements sent, mean over ranks, for t positions of a tile.
 struct attention_volume {

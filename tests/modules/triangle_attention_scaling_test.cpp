@@ -41,6 +41,7 @@ errors on_mesh(int rows, int columns) {
     context<host, grid> ctx(ranks, {1, rows, columns});
     module_type module(ctx);
     serial::triangle_attention<double> reference(serial_node<Node>, channels, width, heads);
+    module.infinity = reference.infinity = large_infinity;
     auto const parameters = serial::named_parameters(reference);
     std::size_t at = 0;
     each_parameter(module, [&](std::string const& name, auto& parameter) {

@@ -52,7 +52,8 @@ struct norm_to_planes_backward {
   norm_gradients<accumulate_t<T>> norm_gradient;
 };
 
-/// shape: batch, rows, n, n, heads, width; scores are of q k^T / sqrt(width).
+/// shape: batch, rows, n, n, heads, width; scores are of q k^T / sqrt(width). y may be x's storage: a row
+/// is read before it is written.
 template <class T>
 struct attended_rows {
   normalised_rows<T> in;

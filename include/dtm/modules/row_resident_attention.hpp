@@ -150,27 +150,31 @@ struct row_resident_attention {
                  score_statistic(view, score_extents(x)),
                  score_statistic(view, score_extents(x)),
                  exchanged(view, mask, "mask")};
-      rows y = attend(view, m, x, saved.x.data(), saved.mask.data(), saved.norm, saved.o.data(),
-                      {saved.score_max.data(), saved.score_sum.data()});
+      rows y(view, x.global());
+      attend(view, m, x, saved.x.data(), saved.mask.data(), saved.norm, saved.o.data(),
+             {saved.score_max.data(), saved.score_sum.data()}, y.data());
       return {returned(ctx, view, std::move(y), "y"), std::move(saved)};
     });
   }
 
-  /// The same y with nothing kept: beside x and y a rank holds one pair tile at most, where rows are
-  /// exchanged, the gathered bias and a few rows.
+  /// The same y with nothing kept: beside x and y a rank holds one pair tile where rows travel or are
+  /// columns, the gathered bias, and a few rows.
   template <class Context, class Module>
   static X infer(Context& ctx, Module const& m, X const& x, Mask const& mask) {
     return detail::on_frame<Node>(ctx, [&](auto& view) -> X {
-      auto const norm = detail::fresh_statistics<statistics>(view, x);
       if constexpr (!is_ending)
-        if (view.template size<columns>() == 1)  // rows are whole where they lie
-          return returned(ctx, view, attend(view, m, x, x.data(), mask.data(), norm, nullptr, {}),
-                          "y");
-      auto y = [&] {
-        rows const x_rows = exchanged(view, x, "x");
+        if (view.template size<columns>() == 1) {  // rows are whole where they lie
+          rows y(view, x.global());
+          attend(view, m, x, x.data(), mask.data(), detail::fresh_statistics<statistics>(view, x),
+                 nullptr, {}, y.data());
+          return returned(ctx, view, std::move(y), "y");
+        }
+      rows y = exchanged(view, x, "x");
+      {
         auto const mask_rows = exchanged(view, mask, "mask");
-        return attend(view, m, x, x_rows.data(), mask_rows.data(), norm, nullptr, {});
-      }();
+        attend(view, m, x, y.data(), mask_rows.data(),
+               detail::fresh_statistics<statistics>(view, x), nullptr, {}, y.data());
+      }
       return returned(ctx, view, std::move(y), "y");
     });
   }
@@ -233,18 +237,16 @@ struct row_resident_attention {
       return tile;
   }
 
-  /// y of rows at `x`; fills the statistics, and o and the scores' where there are any.
+  /// y of rows at `x`, which may be its place; fills the statistics, and o and the scores' where there
+  /// are any.
   template <class View, class Module>
-  static rows attend(View& view, Module const& m, X const& like, T const* x, T const* mask,
-                     statistics const& norm, T* o, local::attention_statistics<A> scores) {
+  static void attend(View& view, Module const& m, X const& like, T const* x, T const* mask,
+                     statistics const& norm, T* o, local::attention_statistics<A> scores, T* y) {
     auto const in = detail::normalised_pair(m, x, norm);
     auto const all_bias = gathered_bias(view, m, like, in);
     auto const added = additive(view, m, mask, in);
-    rows y(view, like.global());
-    local::run_rows(view,
-                    local::attended_rows<T>{in, shape_of(norm), weights_of(m), all_bias.data(),
-                                            added.data(), o, scores, y.data()});
-    return y;
+    local::run_rows(view, local::attended_rows<T>{in, shape_of(norm), weights_of(m),
+                                                  all_bias.data(), added.data(), o, scores, y});
   }
 
   template <class View, class Module>

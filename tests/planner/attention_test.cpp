@@ -1,0 +1,84 @@
+// Memory of triangle attention at sizes where nothing but pairs matters: what inference needs beside x
+// and y, what is kept, and that peaks fall as 1/P, but for the bias, which every rank has whole for a
+// while.
+
+#include <cstdio>
+
+#include "dtm/modules/triangle_attention.hpp"
+#include "dtm/parameters/gradients.hpp"
+#include "dtm/planned.hpp"
+#include "support/catch.hpp"
+
+using namespace dtm;
+
+namespace {
+
+using grid = mesh<dp, cp0, cp1>;
+constexpr std::int64_t channels = 128, heads = 4, width = 32, n = 4608;
+
+/// In pair tiles of a rank.
+struct peaks {
+  double infer = 0, forward = 0, backward = 0, kept = 0;
+};
+
+/// Of the first rank; all have the same.
+template <class Node, class Schedule>
+peaks on_mesh(int rows, int columns) {
+  using S = space<float, grid, planned<host>>;
+  using module_type = triangle_attention<Node, S, channels, heads, width, Schedule>;
+  comm::planned_world world(rows * columns, 0);
+  context<planned<host>, grid> ctx(world, {1, rows, columns});
+  module_type const module(ctx);
+  auto const bound = extents{bind<batch>(1), bind<tokens>(n)};
+  typename module_type::X const x(ctx, bound);
+  typename module_type::Mask const mask(ctx, bound);
+  auto gradients = zero_gradients(ctx, module);
+  double const tile = double(x.bytes());
+  auto made = module.forward(ctx, x, mask);
+  peaks result;
+  result.kept = double(made.saved.bytes()) / tile;
+  result.infer =
+      double(measure(ctx, [&] { return module.infer(ctx, x, mask); }).peak.peak_bytes) / tile - 1;
+  result.forward =
+      double(measure(ctx, [&] { return module.forward(ctx, x, mask); }).peak.peak_bytes) / tile;
+  result.backward =
+      double(measure(ctx, [&] { return module.backward(ctx, std::move(made.saved), x, gradients); })
+                 .peak.peak_bytes) /
+      tile;
+  std::printf(
+      "triangle_attention %s, %d x %d: pair tiles: infer %.2f beside x and y, forward %.2f, "
+      "backward %.2f beside what is kept, kept %.2f\n",
+      Schedule::name, rows, columns, result.infer, result.forward, result.backward, result.kept);
+  return result;
+}
+
+/// Every rank holds so many biases whole at a peak; with more than one of them y, dy and dx travel.
+template <class Node, class Schedule>
+void falls_as_the_ranks(double biases) {
+  peaks const one = on_mesh<Node, Schedule>(1, 1);
+  CHECK(one.infer <= 1);
+  CHECK(one.kept <= 3);
+  for (int side : {2, 3, 4, 8}) {
+    peaks const many = on_mesh<Node, Schedule>(side, side);
+    double const whole = biases * (side * side - 1) * double(heads) / channels;
+    CHECK(many.kept == Approx(one.kept).epsilon(1e-9));
+    CHECK(many.infer <= 1.1 + whole);
+    CHECK(many.forward <= 1.1 * one.forward + 1 + whole);
+    CHECK(many.backward <= 1.1 * one.backward + 1 + whole);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("memory of triangle attention with rows resident") {
+  falls_as_the_ranks<starting, row_resident>(3);
+  falls_as_the_ranks<ending, row_resident>(3);
+}
+TEST_CASE("memory of triangle attention by a ring") {
+  for (int side : {2, 3, 4, 8}) {
+    peaks const one = on_mesh<starting, ring>(1, 1), many = on_mesh<starting, ring>(side, side);
+    CHECK(many.kept == Approx(one.kept).epsilon(1e-9));
+    CHECK(many.forward <= 1.1 * one.forward + 2);  // u, and the one that is on its way
+    CHECK(many.backward <= 1.1 * one.backward + 3);
+  }
+}
