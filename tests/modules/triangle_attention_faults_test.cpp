@@ -77,11 +77,6 @@ TEST_CASE("attention: parameter gradients that are not summed over cp1") {
   CHECK(with<ending, ring>(talk::without_cp1).failed(check::values));
 }
 
-TEST_CASE("attention: rows exchanged with the neighbour on the other side") {
-  CHECK(with<starting, row_resident>(talk::other_neighbour).failed(check::values));
-  CHECK(with<ending, row_resident>(talk::other_neighbour).failed(check::values));
-}
-
 TEST_CASE("attention: a ring that turns the other way, and one that stands still") {
   CHECK(with<starting, ring>(talk::other_neighbour).failed(check::values) == (square()[2] == 3));
   CHECK(with<starting, ring>(talk::stale_tile).failed(check::values));
@@ -109,6 +104,8 @@ TEST_CASE("pair block: gradients without cp1") {
     auto const oracle =
         serial_oracle([](auto t) { return serial::pairformer_noseq_layer<decltype(t)>(8, 4, 2); });
     auto const report = parity(ctx, layer, oracle, extents_on(square()), quick());
-    CHECK(report.failed(check::values) == (how == talk::without_cp1));
+    INFO(report.text());
+    CHECK(report.passed() == (how == talk::right));
+    CHECK(report.failed(check::replicas) == (how == talk::without_cp1));
   }
 }
