@@ -11,13 +11,13 @@ using namespace dtm::testing;
 
 namespace {
 
-constexpr std::int64_t channels = 8, heads = 2, width = 4, samples = 2, n = 36;
+constexpr std::int64_t channels = 8, heads = 2, width = 4, samples = 2;
 constexpr int depth = 2;
 constexpr double rate = 0.25;
 constexpr kernels::dropout_draw first_draw{.seed = 7, .step = 3, .layer = 5};
 
 auto usual_bound() {
-  return extents{bind<batch>(samples), bind<tokens>(n)};
+  return extents{bind<batch>(samples), bind<tokens>(attention_tokens())};
 }
 
 using layer_type = pairformer_noseq_layer<space_of<double>, channels, heads, width>;
@@ -94,9 +94,9 @@ std::vector<serial::array<double>> run_serially(stack_type const& stack, drawn_i
     set_infinity(reference.layers[std::size_t(l)], moderate_infinity);
     kernels::dropout_draw draw = dropout.first;
     draw.layer += std::uint32_t(l);
-    factors.push_back(dropout.rate == 0
-                          ? serial::pair_dropout<double>{}
-                          : serial::pair_dropout<double>::drawn(draw, dropout.rate, samples, n));
+    factors.push_back(dropout.rate == 0 ? serial::pair_dropout<double>{}
+                                        : serial::pair_dropout<double>::drawn(
+                                              draw, dropout.rate, samples, attention_tokens()));
   }
   auto const result = reference.forward(inputs.z, inputs.mask, factors);
   auto gradients = serial::zero_gradients(reference);
@@ -167,9 +167,9 @@ TEST_CASE("a stack with dropout takes the serial numbers, however much it keeps"
           (long long)again.saved, (long long)kept.peak, (long long)again.peak);
     CHECK(error <= tolerance);
     CHECK(same);
-    CHECK(again.saved ==
-          depth * std::int64_t(sizeof(double)) * channels * samples * n * n / ctx.where().ranks() +
-              std::int64_t(sizeof(double)) * samples * n * n / ctx.where().ranks());
+    std::int64_t const tile = std::int64_t(sizeof(double)) * samples * attention_tokens() *
+                              attention_tokens() / ctx.where().ranks();
+    CHECK(again.saved == (depth * channels + 1) * tile);
     CHECK(again.peak < kept.peak);
     // the test can fail: other draws, other numbers
     CHECK(largest_error(run_stack(ctx, stack, activations::kept, {rate, {.seed = 8}}, inputs),

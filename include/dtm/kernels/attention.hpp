@@ -175,7 +175,8 @@ struct attention_forward {
         tiles::template fill<value_tag, false, true>(
             block, detail::positions_of(s, arg.in.v + place.keys, s.keys, aligned.channels), key);
         block.sync();
-        state[r].attend(block, *this, arg.in.mask + place.masks, key + at.column, biases);
+        if (at.first < s.queries)  // a warp without queries only helps to fill
+          state[r].attend(block, *this, arg.in.mask + place.masks, key + at.column, biases);
       }
     }
     DTM_UNROLL

@@ -186,6 +186,7 @@ struct attention_backward_queries {
       bias_tile<T, tiles::across> biases;
       biases.load(block, s, bias, at, key, arg.aligned.biases);
       own::template fill<true>(block, arg, place, key);
+      if (at.first >= s.queries) continue;  // a warp without queries only helps to fill
       typename tiles::sum ds[tiles::across];
       mine.cotangents(block, arg, arg.in.mask + place.masks, key + at.column, biases, ds);
       auto const w = tiles::as_weights(block, ds);
@@ -241,6 +242,7 @@ struct attention_backward_keys {
       tiles::template fill<query_tag, true, true>(block, arg.queries(arg.in.q, place), query);
       tiles::template fill<upstream_tag, true, true>(block, arg.queries(arg.d_o, place), query);
       block.sync();
+      if (at.first >= s.keys) continue;
       typename tiles::sum p[tiles::across], ds[tiles::across];
       tiles::template scores<query_tag>(block, k, p);
       tiles::template scores<upstream_tag>(block, v, ds);
@@ -321,6 +323,7 @@ struct attention_backward_bias {
       own mine;
       mine.load(block, arg, place, first);
       own::template fill<false>(block, arg, place, key);
+      if (at.first >= s.queries) continue;
       typename tiles::sum ds[tiles::across];
       mine.cotangents(block, arg, arg.in.mask + place.masks, key + at.column, biases, ds);
       DTM_UNROLL

@@ -52,12 +52,13 @@ struct head_positions {
 
 /// A tile's rows and columns of a lane.
 struct tile_place {
+  std::int64_t first;   // row of the warp
   std::int64_t row[2];  // of elements 0 and 1, 2 and 3
   int column;           // of elements 0 and 2 of the first eight columns
   template <class Block>
-  DTM_HD tile_place(Block& block, std::int64_t first)
-      : row{first + block.warp() * mma_tile::rows + mma_tile::d_row(block.lane(), 0),
-            first + block.warp() * mma_tile::rows + mma_tile::d_row(block.lane(), 2)},
+  DTM_HD tile_place(Block& block, std::int64_t first_of_block)
+      : first(first_of_block + block.warp() * mma_tile::rows),
+        row{first + mma_tile::d_row(block.lane(), 0), first + mma_tile::d_row(block.lane(), 2)},
         column(mma_tile::d_column(block.lane(), 0)) {}
 };
 
