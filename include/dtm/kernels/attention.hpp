@@ -48,12 +48,18 @@ DTM_HD constexpr std::int64_t parts_of(std::int64_t count, std::int64_t part) {
   return (count + part - 1) / part;
 }
 
+/// How many there are from an index on: enough for any tile.
+DTM_HD constexpr int left_of(std::int64_t count, std::int64_t from) {
+  constexpr std::int64_t enough = 64;
+  return int(count - from < enough ? count - from : enough);
+}
+
 /// Two elements of a row at once where they may be, else those that exist.
 template <class T, class Block>
 DTM_HD vector<T, 2> two_of(Block& block, T const* row, std::int64_t at, std::int64_t count,
                            bool together) {
   if (together && at + 1 < count) return block.template load<2>(row + at);
-  vector<T, 2> result{{T(0.0f), T(0.0f)}};
+  vector<T, 2> result{{T{}, T{}}};
   if (at < count) result[0] = row[at];
   if (at + 1 < count) result[1] = row[at + 1];
   return result;
@@ -66,7 +72,7 @@ DTM_HD void put_two(Block& block, Result* position, int channel, int width, bool
   if (channel >= width) return;
   Result* const to = position + channel;
   if (together) {
-    vector<Result, 2> two{{Result(0.0f), Result(0.0f)}};
+    vector<Result, 2> two{{Result{}, Result{}}};
     if (add) two = block.template load<2>(to);
     two[0] = Result(add ? A(two[0]) + first : first);
     two[1] = Result(add ? A(two[1]) + second : second);
@@ -176,7 +182,8 @@ struct attention_forward {
             block, detail::positions_of(s, arg.in.v + place.keys, s.keys, aligned.channels), key);
         block.sync();
         if (at.first < s.queries)  // a warp without queries only helps to fill
-          state[r].attend(block, *this, arg.in.mask + place.masks, key + at.column, biases);
+          state[r].attend(block, *this, arg.in.mask + place.masks + key + at.column,
+                          detail::left_of(s.keys, key + at.column), biases);
       }
     }
     DTM_UNROLL
@@ -223,10 +230,10 @@ struct attention_forward {
       }
     }
 
-    /// A block of keys of which this lane's first one is `key`.
+    /// A block of keys; `mask` is of this lane's first one, and `left` keys are left from there.
     template <class Block>
-    DTM_HD void attend(Block& block, attention_forward const& kernel, A const* mask,
-                       std::int64_t key, bias_tile<T, tiles::across> const& biases) {
+    DTM_HD void attend(Block& block, attention_forward const& kernel, A const* mask, int left,
+                       bias_tile<T, tiles::across> const& biases) {
       auto const& s = kernel.arg.in.shape;
       typename tiles::sum score[tiles::across];
       tiles::template scores<key_tag>(block, q, score);
@@ -235,11 +242,10 @@ struct attention_forward {
       for (int t = 0; t < tiles::across; ++t) {
         DTM_UNROLL
         for (int e = 0; e < 4; ++e) {
-          std::int64_t const k = key + t * mma_tile::columns + e % 2;
+          int const k = t * mma_tile::columns + e % 2;
           A& value = score[t].element[e];
-          value = k < s.keys
-                      ? (kernel.arg.in.scale * value + mask[k]) + A(biases.of[t][e / 2][e % 2])
-                      : detail::larger_value<A>::neutral();
+          value = k < left ? (kernel.arg.in.scale * value + mask[k]) + A(biases.of[t][e / 2][e % 2])
+                           : detail::larger_value<A>::neutral();
           top[e / 2] = detail::larger_value<A>::apply(top[e / 2], value);
         }
       }

@@ -129,10 +129,11 @@ struct adjoint_queries {
     block.sync();
   }
 
-  /// ds of the keys that were filled in, of which this lane's first one is `key`.
+  /// ds of the keys that were filled in; `mask` is of this lane's first one, and `left` keys are left
+  /// from there.
   template <class Block>
-  DTM_HD void cotangents(Block& block, attention_adjoint<T> const& arg, A const* mask,
-                         std::int64_t key, bias_tile<T, tiles::across> const& biases,
+  DTM_HD void cotangents(Block& block, attention_adjoint<T> const& arg, A const* mask, int left,
+                         bias_tile<T, tiles::across> const& biases,
                          typename tiles::sum (&ds)[tiles::across]) const {
     typename tiles::sum p[tiles::across];
     tiles::template scores<key_tag>(block, q, p);
@@ -141,8 +142,8 @@ struct adjoint_queries {
     for (int t = 0; t < tiles::across; ++t) {
       DTM_UNROLL
       for (int e = 0; e < 4; ++e) {
-        std::int64_t const k = key + t * mma_tile::columns + e % 2;
-        bool const exists = k < arg.in.shape.keys && constants[e / 2].exists;
+        int const k = t * mma_tile::columns + e % 2;
+        bool const exists = k < left && constants[e / 2].exists;
         detail::adjoint_of_score(block, arg.in.scale, exists ? mask[k] : A(0),
                                  A(biases.of[t][e / 2][e % 2]), constants[e / 2], exists,
                                  p[t].element[e], ds[t].element[e]);
@@ -188,7 +189,8 @@ struct attention_backward_queries {
       own::template fill<true>(block, arg, place, key);
       if (at.first >= s.queries) continue;  // a warp without queries only helps to fill
       typename tiles::sum ds[tiles::across];
-      mine.cotangents(block, arg, arg.in.mask + place.masks, key + at.column, biases, ds);
+      mine.cotangents(block, arg, arg.in.mask + place.masks + key + at.column,
+                      detail::left_of(s.keys, key + at.column), biases, ds);
       auto const w = tiles::as_weights(block, ds);
       tiles::template add_products<typename own::key_tag>(block, w, int(s.width), result);
     }
@@ -325,7 +327,8 @@ struct attention_backward_bias {
       own::template fill<false>(block, arg, place, key);
       if (at.first >= s.queries) continue;
       typename tiles::sum ds[tiles::across];
-      mine.cotangents(block, arg, arg.in.mask + place.masks, key + at.column, biases, ds);
+      mine.cotangents(block, arg, arg.in.mask + place.masks + key + at.column,
+                      detail::left_of(s.keys, key + at.column), biases, ds);
       DTM_UNROLL
       for (int t = 0; t < tiles::across; ++t) {
         DTM_UNROLL

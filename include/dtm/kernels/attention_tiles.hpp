@@ -37,7 +37,7 @@ struct head_positions {
   bool aligned;
 
   DTM_HD T at(std::int64_t position, int channel) const {
-    return position < count && channel < width ? first[position * step + channel] : T(0.0f);
+    return position < count && channel < width ? first[position * step + channel] : T{};
   }
   template <int Length, class Block>
   DTM_HD vector<T, Length> some(Block& block, std::int64_t position, int channel) const {
