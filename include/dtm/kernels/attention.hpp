@@ -44,9 +44,6 @@ DTM_HD head_positions<T> positions_of(local::attention_shape const& s, T const* 
                                       std::int64_t count, bool aligned) {
   return {first, s.heads * s.width, count, int(s.width), aligned};
 }
-DTM_HD constexpr std::int64_t parts_of(std::int64_t count, std::int64_t part) {
-  return (count + part - 1) / part;
-}
 
 /// How many there are from an index on: enough for any tile.
 DTM_HD constexpr int left_of(std::int64_t count, std::int64_t from) {
@@ -149,15 +146,14 @@ struct attention_forward {
 
   std::int64_t blocks() const {
     auto const& s = arg.in.shape;
-    return s.batch * s.heads * detail::parts_of(s.rows, rows) *
-           detail::parts_of(s.queries, queries);
+    return s.batch * s.heads * ceil_divide(s.rows, rows) * ceil_divide(s.queries, queries);
   }
 
   template <class Block>
   DTM_HD void operator()(Block& block) const {
     auto const& s = arg.in.shape;
-    std::int64_t const across = detail::parts_of(s.queries, queries),
-                       down = detail::parts_of(s.rows, rows), group = block.index() / across;
+    std::int64_t const across = ceil_divide(s.queries, queries), down = ceil_divide(s.rows, rows),
+                       group = block.index() / across;
     std::int64_t const first = block.index() % across * queries, row = group % down * rows,
                        head = group / down % s.heads, batch = group / (down * s.heads);
     tile_place const at(block, first);

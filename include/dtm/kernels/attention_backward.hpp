@@ -93,8 +93,8 @@ DTM_HD void adjoint_of_score(Block& block, A scale, A mask, A bias, query_consta
 }
 
 /// Blocks of other positions are as long as registers allow.
-template <class T, int Width>
-inline constexpr int adjoint_others = std::is_same_v<T, bf16> || sizeof(T) == 4 ? 32 : 16;
+template <class T>
+inline constexpr int adjoint_others = sizeof(T) == 8 ? 16 : 32;
 
 }  // namespace detail
 
@@ -155,7 +155,7 @@ struct adjoint_queries {
 template <class T, class Result, int Width>
 struct attention_backward_queries {
   static constexpr int threads = attention_threads, queries = attention_owned;
-  static constexpr int keys = detail::adjoint_others<T, Width>;
+  static constexpr int keys = detail::adjoint_others<T>;
   using A = accumulate_t<T>;
   using own = adjoint_queries<T, Width, keys>;
   using tiles = typename own::tiles;
@@ -165,12 +165,12 @@ struct attention_backward_queries {
 
   std::int64_t blocks() const {
     auto const& s = arg.in.shape;
-    return s.batch * s.heads * s.rows * detail::parts_of(s.queries, queries);
+    return s.batch * s.heads * s.rows * ceil_divide(s.queries, queries);
   }
   template <class Block>
   DTM_HD void operator()(Block& block) const {
     auto const& s = arg.in.shape;
-    std::int64_t const across = detail::parts_of(s.queries, queries),
+    std::int64_t const across = ceil_divide(s.queries, queries),
                        sequence_of_head = block.index() / across;
     std::int64_t const first = block.index() % across * queries,
                        sequence = sequence_of_head % (s.batch * s.rows),
@@ -203,7 +203,8 @@ struct attention_backward_queries {
 template <class T, class Result, int Width>
 struct attention_backward_keys {
   static constexpr int threads = attention_threads, keys = attention_owned;
-  static constexpr int queries = detail::adjoint_others<T, Width>;
+  static constexpr int resident = sizeof(T) == 8 ? 1 : 0;  // doubles spill for a block more
+  static constexpr int queries = detail::adjoint_others<T>;
   using A = accumulate_t<T>;
   using tiles = attention_tiles<T, Width, queries>;
   struct query_tag {};
@@ -215,12 +216,12 @@ struct attention_backward_keys {
 
   std::int64_t blocks() const {
     auto const& s = arg.in.shape;
-    return s.batch * s.heads * s.rows * detail::parts_of(s.keys, keys);
+    return s.batch * s.heads * s.rows * ceil_divide(s.keys, keys);
   }
   template <class Block>
   DTM_HD void operator()(Block& block) const {
     auto const& s = arg.in.shape;
-    std::int64_t const across = detail::parts_of(s.keys, keys),
+    std::int64_t const across = ceil_divide(s.keys, keys),
                        sequence_of_head = block.index() / across;
     std::int64_t const first = block.index() % across * keys,
                        sequence = sequence_of_head % (s.batch * s.rows),
@@ -293,7 +294,7 @@ template <class T, int Width>
 struct attention_backward_bias {
   static constexpr int threads = attention_threads, queries = attention_owned;
   static constexpr int keys =
-      std::is_same_v<T, bf16> && Width <= 32 ? 64 : detail::adjoint_others<T, Width>;
+      std::is_same_v<T, bf16> && Width <= 32 ? 64 : detail::adjoint_others<T>;
   using A = accumulate_t<T>;
   using own = adjoint_queries<T, Width, keys>;
   using tiles = typename own::tiles;
@@ -302,14 +303,12 @@ struct attention_backward_bias {
 
   std::int64_t blocks() const {
     auto const& s = arg.in.shape;
-    return s.batch * s.heads * detail::parts_of(s.queries, queries) *
-           detail::parts_of(s.keys, keys);
+    return s.batch * s.heads * ceil_divide(s.queries, queries) * ceil_divide(s.keys, keys);
   }
   template <class Block>
   DTM_HD void operator()(Block& block) const {
     auto const& s = arg.in.shape;
-    std::int64_t const across = detail::parts_of(s.keys, keys),
-                       down = detail::parts_of(s.queries, queries),
+    std::int64_t const across = ceil_divide(s.keys, keys), down = ceil_divide(s.queries, queries),
                        plane = block.index() / (across * down);
     std::int64_t const key = block.index() % across * keys,
                        first = block.index() / across % down * queries, head = plane % s.heads,
