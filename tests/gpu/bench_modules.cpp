@@ -8,8 +8,7 @@
 #include <sstream>
 
 #include "dtm/modules/losses/distogram_loss.hpp"
-#include "dtm/modules/transition.hpp"
-#include "dtm/modules/triangle_multiplication.hpp"
+#include "dtm/modules/pairformer_noseq_layer.hpp"
 #include "dtm/parameters/gradients.hpp"
 #include "dtm/parameters/walk.hpp"
 
@@ -78,6 +77,18 @@ class module_table {
     });
     add<T>("triangle_incoming", [&] {
       triangle_multiplication<incoming, on_gpu<T>, channels> module(ctx_);
+      return pair_module<T>(module, pair<T>());
+    });
+    add<T>("attention_starting", [&] {
+      triangle_attention<starting, on_gpu<T>, channels, 4, 32> module(ctx_);
+      return pair_module<T>(module, pair<T>());
+    });
+    add<T>("attention_ending", [&] {
+      triangle_attention<ending, on_gpu<T>, channels, 4, 32> module(ctx_);
+      return pair_module<T>(module, pair<T>());
+    });
+    add<T>("pair_block", [&] {
+      pairformer_noseq_layer<on_gpu<T>, channels, 4, 32> module(ctx_);
       return pair_module<T>(module, pair<T>());
     });
     add<T>("distogram_loss", [&] { return loss<T>(); });

@@ -1,11 +1,10 @@
 #pragma once
-// Two modules, forward and backward, on a GPU: compiled by the host compiler and by nvcc.
+// Modules, forward and backward, on a GPU: compiled by the host compiler and by nvcc.
 
 #include <utility>
 
 #include "dtm/cuda.cuh"
-#include "dtm/modules/transition.hpp"
-#include "dtm/modules/triangle_multiplication.hpp"
+#include "dtm/modules/pairformer_noseq_layer.hpp"
 #include "dtm/parameters/gradients.hpp"
 
 namespace dtm::testing {
@@ -29,14 +28,17 @@ void run_modules(gpu_context& ctx) {
     auto result = module.forward(ctx, x);
     (void)module.backward(ctx, std::move(result.saved), dy, gradients);
   }
-  {
-    triangle_multiplication<outgoing, on_gpu, 32> module(ctx);
+  auto const masked = [&](auto module, auto... more) {
     gradients_of_t<decltype(module)> gradients(ctx);
     typename decltype(module)::Mask mask(ctx, extents_of);
     ctx.memory().fill_bytes(mask.data(), 0, std::size_t(mask.bytes()));
-    auto result = module.forward(ctx, x, mask);
+    auto result = module.forward(ctx, x, mask, std::move(more)...);
     (void)module.backward(ctx, std::move(result.saved), dy, gradients);
-  }
+  };
+  masked(triangle_multiplication<outgoing, on_gpu, 32>(ctx));
+  masked(triangle_attention<starting, on_gpu, 32, 2, 16>(ctx));
+  using layer = pairformer_noseq_layer<on_gpu, 32, 2, 16>;
+  masked(layer(ctx), layer::dropout::drawn(ctx, {.seed = 1}, 0.25, x));
   ctx.finish();
 }
 

@@ -9,15 +9,19 @@
 // Kernels of a program's own, and draw_uniform, whose ranks are the program's, are not here.
 
 #include "dtm/kernels/adam.hpp"
+#include "dtm/kernels/attention.hpp"
+#include "dtm/kernels/attention_backward.hpp"
 #include "dtm/kernels/box.hpp"
 #include "dtm/kernels/channels.hpp"
 #include "dtm/kernels/column_sum.hpp"
 #include "dtm/kernels/distogram_loss.hpp"
+#include "dtm/kernels/dropout.hpp"
 #include "dtm/kernels/elementwise.hpp"
 #include "dtm/kernels/layer_norm.hpp"
 #include "dtm/kernels/layer_norm_wide.hpp"
 #include "dtm/kernels/masked_gate.hpp"
 #include "dtm/kernels/norm.hpp"
+#include "dtm/kernels/pairs.hpp"
 #include "dtm/kernels/product_mma.hpp"
 #include "dtm/kernels/relative_position.hpp"
 
@@ -53,17 +57,28 @@ using wide_norm_kernels =
                 device_kernel_t<layer_norm_apply_each<T>>>;
 
 template <class A>
-using numbers_of = on_device<sum_in_order<A>, distogram_finish<A>, distogram_weights<A>,
-                             adam_rates<A>, clip_factor<A>>;
+using numbers_of =
+    on_device<sum_in_order<A>, distogram_finish<A>, distogram_weights<A>, adam_rates<A>,
+              clip_factor<A>, draw_dropout_factors<A>, dropout_factors_of<A>>;
+
+template <class T, class Result, int Width>
+using attention_to =
+    kernel_list<attention_forward<T, Result, Width>, attention_backward_queries<T, Result, Width>,
+                attention_backward_keys<T, Result, Width>>;
+// Keys in several calls leave sums in the accumulation type.
+template <class T, int Width>
+using attention_of_width =
+    typename joined<attention_to<T, T, Width>, attention_to<T, accumulate_t<T>, Width>,
+                    kernel_list<attention_backward_bias<T, Width>>>::type;
 
 template <class T, class A = accumulate_t<T>>
 struct kernels_of {
-  using elementwise =
-      on_device<set_zero<T>, add<T>, scale<T>, scale_by<T>, add_bias<T>, gate<T>, gate_backward<T>,
-                swiglu<T>, swiglu_backward<T>>;
+  using elementwise = on_device<set_zero<T>, add<T>, scale<T>, scale_by<T>, add_bias<T>, gate<T>,
+                                gate_backward<T>, swiglu<T>, swiglu_backward<T>, additive_mask<T>,
+                                scale_pairs<T, true>, scale_pairs<T, false>>;
   using arrangement =
       on_device<permute<T, 2>, permute<T, 3>, permute<T, 4>, permute<T, 5>, outer_sum<T>,
-                outer_product<T>, sum_middle<T>, transpose_matrices<T>,
+                outer_product<T>, sum_middle<T>, transpose_matrices<T>, swap_pairs<T>,
                 masked_gate_to_planes<T>, masked_gate_from_planes_backward<T>>;
   using rows =
       typename joined<norm_kernels<T, 1>, norm_kernels<T, 2>, norm_kernels<T, 4>,
@@ -72,7 +87,10 @@ struct kernels_of {
                             add_selected_columns<T>, adam_update<T>>;
   using adds = on_device<unpack_box_add<T, 0>, unpack_box_add<T, 1>, unpack_box_add<T, 2>,
                          unpack_box_add<T, 3>, unpack_box_add<T, 4>, unpack_box_add<T, 5>>;
-  using type = typename joined<elementwise, arrangement, rows, modules, adds,
+  using attention =
+      typename joined<attention_of_width<T, 16>, attention_of_width<T, 32>,
+                      attention_of_width<T, 64>, on_device<attention_query_constants<T>>>::type;
+  using type = typename joined<elementwise, arrangement, rows, modules, attention, adds,
                                kernel_list<selected_column_sums<T>>>::type;
 };
 
@@ -121,11 +139,10 @@ template <class T>
 using all_kernels = typename detail::joined<typename detail::kernels_of<T>::type,
                                             typename detail::further_kernels<T>::type>::type;
 
-using shared_kernels =
-    typename detail::joined<detail::box_copies<1>, detail::box_copies<2>, detail::box_copies<4>,
-                            detail::box_copies<8>, detail::box_copies<16>,
-                            detail::on_device<any_positive, relative_position_columns,
-                                              set_zero<std::int32_t>>>::type;
+using shared_kernels = typename detail::joined<
+    detail::box_copies<1>, detail::box_copies<2>, detail::box_copies<4>, detail::box_copies<8>,
+    detail::box_copies<16>,
+    detail::on_device<any_positive, relative_position_columns, set_zero<std::int32_t>>>::type;
 
 template <class T>
 using own_products = typename detail::products_of<T>::type;

@@ -22,7 +22,7 @@ namespace dtm::kernels {
 /// which thread adds what may not depend on the device (law L13).
 inline constexpr std::int64_t most_blocks = 2048;
 
-constexpr std::int64_t ceil_divide(std::int64_t count, std::int64_t part) {
+DTM_HD constexpr std::int64_t ceil_divide(std::int64_t count, std::int64_t part) {
   return (count + part - 1) / part;
 }
 /// Blocks for `count` pieces of work of which a block takes `part` at once.

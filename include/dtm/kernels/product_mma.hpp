@@ -34,7 +34,7 @@ struct mma_operand {
     if (aligned && row < rows && column + length <= columns)
       return block.template load<length>(first);
     for (int n = 0; n < length; ++n)
-      result[n] = row < rows && column + n < columns ? first[n] : bf16(0.0f);
+      result[n] = row < rows && column + n < columns ? first[n] : bf16{};
     return result;
   }
   template <class Block>
