@@ -90,7 +90,6 @@ class Case:
     which: str = ""
     tokens: int = 0
     ranks: tuple = (1,)
-    ours: bool = True  # whether this library has it
 
     @property
     def own_passes(self):

@@ -7,7 +7,7 @@ import os
 import cases
 import plot
 
-NOT_INSTALLED, NOT_WRITTEN = "not installed", "not written"
+NOT_INSTALLED = "not installed"
 
 
 # ---- rows ----------------------------------------------------------------------------------------
@@ -51,7 +51,7 @@ def module_row(case, which, ranks, ours, peers, checks, peak):
                    extra_shards=ours.about["extra_bytes"] / shard - 1,
                    checked=checks[ours.label])
     else:
-        row["ours"] = "failed" if case.ours else NOT_WRITTEN
+        row["ours"] = "failed"
     if tuned:
         best = min(tuned, key=lambda key: tuned[key].median())
         row.update(measured("peer", tuned[best]), peer=best[0], peer_threads=best[1],
