@@ -17,7 +17,7 @@ constexpr serial::triangle_node serial_node =
 /// 36 of them, there are fewer; tests of the kernels have long rows.
 inline std::int64_t attention_tokens() {
 #ifndef DTM_TEST_ON_GPU
-  if (!std::is_same_v<device, host>) return ranks() % 4 == 0 || ranks() == 6 ? 12 : 18;
+  if (!std::is_same_v<device, host>) return ranks() == 9 ? 9 : 12;
 #endif
   return 36;
 }

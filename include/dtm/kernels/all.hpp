@@ -99,7 +99,7 @@ template <class T>
 struct further_kernels;
 template <>
 struct further_kernels<bf16> {  // to and from its accumulation type; sums are the float ones
-  using type = on_device<convert<bf16, float>, convert<float, bf16>>;
+  using type = on_device<convert<bf16, bf16>, convert<bf16, float>, convert<float, bf16>>;
 };
 template <>
 struct further_kernels<float> {

@@ -12,7 +12,7 @@
 // That is nine products and three exponentials a score instead of five and one. One kernel for dq and
 // dbias would have to read and write dbias in memory for every row, 8 bytes a score, where recomputing
 // reads 4 for bf16: q, do, k and v of 64 positions for 64 x 64 scores; the bias stays in registers for
-// all rows. Reads of the second cache a score for bf16: 5 bytes (queries), 5 (keys), 4 (bias), beside
+// all rows. Reads of the second cache a score for bf16: 4 bytes (queries), 4 (keys), 4 (bias), beside
 // 192, 256 and 128 flops at width 32, an exponential and some 15 instructions, which bound it. fp32 and
 // fp64 are bound by arithmetic. Planned, not measured.
 
