@@ -338,6 +338,12 @@ TEST_CASE("distogram model: parameters by name, in registration order") {
            {"norm_in.weight", "norm_in.bias", "p_in.weight", "g_in.weight", "norm_out.weight",
             "norm_out.bias", "p_out.weight", "g_out.weight"})
         expected.push_back(layer + module + "." + parameter);
+    for (std::string module : {".tri_att_start", ".tri_att_end"})
+      for (std::string parameter :
+           {"layer_norm.weight", "layer_norm.bias", "linear.weight", "mha.linear_q.weight",
+            "mha.linear_k.weight", "mha.linear_v.weight", "mha.linear_o.weight",
+            "mha.linear_g.weight"})
+        expected.push_back(layer + module + "." + parameter);
     for (std::string parameter :
          {"norm.weight", "norm.bias", "fc1.weight", "fc2.weight", "fc3.weight"})
       expected.push_back(layer + ".transition_z." + parameter);
