@@ -2,8 +2,9 @@
 // Initial parameters as a function of (seed, parameter name, element): the serial and the sharded
 // program start from the same numbers on every mesh, and no rank needs to see another's.
 //
-// Boltz's initialisers: layer norms one and zero; lecun (truncated normal) for p_in, fc1, fc2; zero
-// for g_in, g_out, p_out, fc3, so that every block starts as the identity; U(+-1/sqrt(fan_in)) for
+// Boltz's initialisers: layer norms one and zero; lecun (truncated normal) for p_in, fc1, fc2; normal
+// for an attention's bias, glorot (uniform) for its q, k and v, which are square; zero for g_in, g_out,
+// p_out, fc3, linear_o and linear_g, so that every block starts as the identity; U(+-1/sqrt(fan_in)) for
 // plain linear layers and their biases. A parameter that no rule knows is an error, not a default.
 
 #include <cmath>
@@ -15,7 +16,7 @@
 
 namespace example {
 
-enum class initialiser { zero, one, uniform, lecun };
+enum class initialiser { zero, one, uniform, glorot, normal, lecun };
 
 /// The rule for a parameter by its dotted name, such as "layers.0.tri_mul_out.p_in.weight".
 inline initialiser initialiser_of(std::string_view name) {
@@ -24,12 +25,16 @@ inline initialiser initialiser_of(std::string_view name) {
   std::string_view owner = last == name.npos ? std::string_view() : name.substr(0, last);
   if (std::size_t const dot = owner.rfind('.'); dot != owner.npos) owner = owner.substr(dot + 1);
   bool const weight = kind == "weight", bias = kind == "bias";
-  if (owner == "norm_in" || owner == "norm_out" || owner == "norm") {
+  if (owner == "norm_in" || owner == "norm_out" || owner == "norm" || owner == "layer_norm") {
     if (weight) return initialiser::one;
     if (bias) return initialiser::zero;
   }
   if (weight && (owner == "p_in" || owner == "fc1" || owner == "fc2")) return initialiser::lecun;
-  if (weight && (owner == "g_in" || owner == "g_out" || owner == "p_out" || owner == "fc3")) {
+  if (weight && owner == "linear") return initialiser::normal;
+  if (weight && (owner == "linear_q" || owner == "linear_k" || owner == "linear_v"))
+    return initialiser::glorot;
+  if (weight && (owner == "g_in" || owner == "g_out" || owner == "p_out" || owner == "fc3" ||
+                 owner == "linear_o" || owner == "linear_g")) {
     return initialiser::zero;
   }
   bool const plain = owner == "res_type_encoding" || owner == "z_init_1" || owner == "z_init_2" ||
@@ -58,6 +63,11 @@ inline double uniform(std::uint64_t key, std::uint64_t index, std::uint64_t draw
   return (double(bits >> 11) + 0.5) * 0x1p-53;
 }
 
+/// A normal variate of two uniform ones, by Box and Muller.
+inline double normal(double first, double second) {
+  return std::sqrt(-2 * std::log(first)) * std::cos(6.283185307179586 * second);
+}
+
 }  // namespace detail
 
 /// Element `index` (row-major) of the parameter `name`. `fan_in` is the last extent of the layer's
@@ -75,13 +85,15 @@ inline double initial_value(std::uint64_t seed, std::string_view name, std::int6
       return 1;
     case initialiser::uniform:
       return (2 * draw(0) - 1) / std::sqrt(double(fan_in));
+    case initialiser::glorot:
+      return (2 * draw(0) - 1) * std::sqrt(3 / double(fan_in));
+    case initialiser::normal:
+      return detail::normal(draw(0), draw(1)) / std::sqrt(double(fan_in));
     case initialiser::lecun:
       break;
   }
-  // A normal variate by Box and Muller, drawn again while outside two standard deviations.
-  for (std::uint64_t attempt = 0;; attempt += 2) {
-    double const normal =
-        std::sqrt(-2 * std::log(draw(attempt))) * std::cos(6.283185307179586 * draw(attempt + 1));
+  for (std::uint64_t attempt = 0;; attempt += 2) {  // again while outside two standard deviations
+    double const normal = detail::normal(draw(attempt), draw(attempt + 1));
     if (std::abs(normal) <= 2) return normal / 0.87962566103423978 / std::sqrt(double(fan_in));
   }
 }
