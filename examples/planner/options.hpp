@@ -23,6 +23,11 @@ struct options {
   bool model = true;
 
   int ranks() const { return dp * cp0 * cp1; }
+  /// What the tokens are padded to: whole rows of pairs are dealt to all ranks of cp0 and cp1.
+  std::int64_t padded() const {
+    std::int64_t const parts = std::int64_t(cp0) * cp1;
+    return (tokens + parts - 1) / parts * parts;
+  }
 };
 
 struct command_line {

@@ -113,7 +113,7 @@ class rank_plan {
   using mask_type = pair_tensor<Space>;
   pair_type pair() { return pair_type(ctx_, bound()); }
   auto bound() const {
-    return extents{bind<batch>(chosen_.dp), bind<tokens>(chosen_.tokens), bind<conformers>(1)};
+    return extents{bind<batch>(chosen_.dp), bind<tokens>(chosen_.padded()), bind<conformers>(1)};
   }
 
   Context& ctx_;

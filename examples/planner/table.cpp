@@ -20,9 +20,12 @@ std::string text_of(std::int64_t bytes) {
 }  // namespace
 
 void print(options const& chosen, plan const& made) {
-  std::printf("N = %lld on %d ranks: dp %d, cp0 %d, cp1 %d; %d channels of %s on %s",
-              static_cast<long long>(chosen.tokens), chosen.ranks(), chosen.dp, chosen.cp0,
-              chosen.cp1, chosen.channels, to_string(chosen.dtype), to_string(chosen.device));
+  std::printf("N = %lld", static_cast<long long>(chosen.tokens));
+  if (chosen.padded() != chosen.tokens)
+    std::printf(", with padding %lld,", static_cast<long long>(chosen.padded()));
+  std::printf(" on %d ranks: dp %d, cp0 %d, cp1 %d; %d channels of %s on %s", chosen.ranks(),
+              chosen.dp, chosen.cp0, chosen.cp1, chosen.channels, to_string(chosen.dtype),
+              to_string(chosen.device));
   if (chosen.model) std::printf("; %d blocks", chosen.blocks);
   std::printf("\nthe most of any rank; peaks are beside inputs and parameters\n\n");
   std::printf("%-34s %-21s %9s %9s %9s %9s %5s\n", "", "", "peak", "messages", "kept", "sent",
