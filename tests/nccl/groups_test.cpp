@@ -114,7 +114,7 @@ struct three_bytes {
 
 TEST_CASE("every operation on every group of a mesh gives the whole numbers it should") {
   auto const level = GENERATE(check_level::none, check_level::signatures, check_level::data);
-  auto const how = GENERATE(transport::nccl, transport::staged_mpi);
+  auto const how = GENERATE(dtm::gpu::transport::nccl, dtm::gpu::transport::staged_mpi);
   world fresh(dtm::testing::world(), settings(level));
   device gpu(fresh, {"cp0", "cp1"}, square(), how);
   auto const blocking = blocking_calls();

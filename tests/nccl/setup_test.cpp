@@ -15,7 +15,8 @@ int distinct_groups() {  // of more than one rank
   return sizes[0] > 1 && sizes[1] > 1 ? 3 : 1;
 }
 
-outcome make(transport how = transport::nccl, int number = dtm::testing::rank()) {
+outcome make(dtm::gpu::transport how = dtm::gpu::transport::nccl,
+             int number = dtm::testing::rank()) {
   auto const got = attempt(settings(check_level::cheap, 3), [&](world& w) {
     device gpu(w, {"cp0", "cp1"}, square(), how, number);
     array<float> const x(gpu, std::vector<float>{1});
@@ -74,14 +75,14 @@ TEST_CASE("a failure on one rank while communicators are made is everyone's erro
 TEST_CASE("ranks that share a GPU are told to stage by MPI, which then works") {
   if (ranks() == 1) return;
   stand_in::reset();
-  auto const got = make(transport::nccl, dtm::testing::rank() / 2);
+  auto const got = make(dtm::gpu::transport::nccl, dtm::testing::rank() / 2);
   CAPTURE(got.text);
   CHECK((got.kind == failure_kind::device || got.kind == failure_kind::peer));
   CHECK(got.says("choose transport::staged_mpi"));
   CHECK(got.says("NCCL needs a GPU for every rank"));
   CHECK(got.seconds < 1.5);
   stand_in::reset();
-  CHECK(make(transport::staged_mpi, 0).text == "");
+  CHECK(make(dtm::gpu::transport::staged_mpi, 0).text == "");
   CHECK(stand_in::calls("ncclCommInitRankConfig") == 0);
 }
 
@@ -99,5 +100,6 @@ TEST_CASE("a spent world makes no communicators") {
   CHECK_THROWS_WITH(add(), expected);
   CHECK_THROWS_WITH(add(), expected);
   CHECK_THROWS_WITH(
-      cuda_groups(fresh, gpu.mesh, gpu.storage, gpu.compute.native(), transport::nccl), expected);
+      cuda_groups(fresh, gpu.mesh, gpu.storage, gpu.compute.native(), dtm::gpu::transport::nccl),
+      expected);
 }
