@@ -67,7 +67,8 @@ double draw_mask(std::uint64_t key, place const& p) {
 /// The name under which a parameter is drawn. Planted: what a gate opens and the gate itself are
 /// exchanged.
 std::string drawn_name(std::string const& name, bool planted) {
-  static constexpr std::pair<char const*, char const*> sides[] = {{"fc1", "fc2"}, {"p_in", "g_in"}};
+  static constexpr std::pair<char const*, char const*> sides[] = {
+      {"fc1", "fc2"}, {"p_in", "g_in"}, {"mha.linear_v", "mha.linear_g"}};
   if (planted)
     for (auto const& [one, other] : sides) {
       if (name.starts_with(one)) return other + name.substr(std::string(one).size());

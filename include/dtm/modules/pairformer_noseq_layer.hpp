@@ -155,7 +155,12 @@ struct pairformer_noseq_layer : module_base<Space> {
 
   /// The same without dropout, with nothing kept.
   template <class Context>
-  Z infer(Context& ctx, Z z, Mask const& mask) const {
+  Z infer(Context& ctx, Z const& z, Mask const& mask) const {
+    return infer(ctx, z.clone(), mask);
+  }
+  template <class Context>
+  Z infer(Context& ctx, Z&& given, Mask const& mask) const {
+    Z z = std::move(given);
     add_into(ctx, tri_mul_out.infer(ctx, z, mask), z);
     add_into(ctx, tri_mul_in.infer(ctx, z, mask), z);
     add_into(ctx, tri_att_start.infer(ctx, z, mask), z);
