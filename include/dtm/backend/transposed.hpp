@@ -5,7 +5,7 @@
 // (shard<1>, shard<2>) on (cp1, cp0): no message is needed, and what is written for rows does columns.
 //
 //   transposed_context view(ctx);
-//   auto transposed = swap_pairs<mesh of view>(view, z);  ...  auto y = swap_pairs<...>(ctx, transposed);
+//   auto transposed = swap_pairs(view, z);  ...  auto y = swap_pairs(ctx, transposed);   (ops/pairs.hpp)
 //
 // A view refers to the context and must not outlive it. It exchanges along one axis at a time: the
 // joint group of two counts its ranks in the order of the context's own mesh.

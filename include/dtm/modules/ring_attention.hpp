@@ -57,23 +57,8 @@ struct ring_attention {
       joined_t<forward_collectives, collectives<on_tensor<arg::du, ring_shift<columns>>,
                                                 on_tensor<arg::d_bias, ring_shift<rows>>,
                                                 on_tensor<arg::d_bias, ring_shift<columns>>>>;
-  using saved =
-      dtm::saved<named<arg::x, tile>, named<arg::o, hidden>, named<arg::mask, mask_tile>,
-                 named<arg::score_max, score_statistic>, named<arg::score_sum, score_statistic>,
-                 named<arg::mean, typename statistics::type>,
-                 named<arg::rstd, typename statistics::type>>;
-
-  struct kept {
-    tile x;
-    statistics norm;
-    hidden o;
-    score_statistic score_max, score_sum;
-    mask_tile mask;
-    std::int64_t bytes() const {
-      return x.bytes() + norm.mean.bytes() + norm.rstd.bytes() + o.bytes() + score_max.bytes() +
-             score_sum.bytes() + mask.bytes();
-    }
-  };
+  using saved = detail::attention_saved<tile, hidden, score_statistic, mask_tile>;
+  using kept = detail::attention_kept<tile, hidden, score_statistic, mask_tile>;
   struct result {
     X y;
     kept saved;

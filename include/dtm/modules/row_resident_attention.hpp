@@ -59,6 +59,25 @@ decltype(auto) on_frame(Context& ctx, F&& f) {
   }
 }
 
+/// What attention keeps for backward, whatever the schedule.
+template <class X, class Hidden, class Scores, class Mask>
+struct attention_kept {
+  X x;
+  layer_norm_statistics<X> norm;
+  Hidden o;
+  Scores score_max, score_sum;
+  Mask mask;
+  std::int64_t bytes() const {
+    return x.bytes() + norm.mean.bytes() + norm.rstd.bytes() + o.bytes() + score_max.bytes() +
+           score_sum.bytes() + mask.bytes();
+  }
+};
+template <class X, class Hidden, class Scores, class Mask>
+using attention_saved = dtm::saved<named<arg::x, X>, named<arg::o, Hidden>, named<arg::mask, Mask>,
+                                   named<arg::score_max, Scores>, named<arg::score_sum, Scores>,
+                                   named<arg::mean, typename layer_norm_statistics<X>::type>,
+                                   named<arg::rstd, typename layer_norm_statistics<X>::type>>;
+
 /// Statistics of a pair's positions, to be filled.
 template <class Statistics, class View, class X>
 Statistics fresh_statistics(View& view, X const& x) {
@@ -119,23 +138,8 @@ struct row_resident_attention {
       collectives<on_tensor<arg::dy, to_rows>, on_tensor<arg::bias, gather_columns>,
                   on_tensor<arg::bias, gather_rows>, on_tensor<arg::d_bias, reduce_rows>,
                   on_tensor<arg::d_bias, reduce_columns>, on_tensor<arg::dx, from_rows>>;
-  using saved =
-      dtm::saved<named<arg::x, rows>, named<arg::o, hidden>, named<arg::mask, rows_of<>>,
-                 named<arg::score_max, score_statistic>, named<arg::score_sum, score_statistic>,
-                 named<arg::mean, typename statistics::type>,
-                 named<arg::rstd, typename statistics::type>>;
-
-  struct kept {
-    rows x;
-    statistics norm;
-    hidden o;
-    score_statistic score_max, score_sum;
-    rows_of<> mask;
-    std::int64_t bytes() const {
-      return x.bytes() + norm.mean.bytes() + norm.rstd.bytes() + o.bytes() + score_max.bytes() +
-             score_sum.bytes() + mask.bytes();
-    }
-  };
+  using saved = detail::attention_saved<rows, hidden, score_statistic, rows_of<>>;
+  using kept = detail::attention_kept<rows, hidden, score_statistic, rows_of<>>;
   struct result {
     X y;
     kept saved;
