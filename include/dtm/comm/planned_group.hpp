@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/device.hpp"
 #include "buffer.hpp"
 #include "checks.hpp"
 #include "ledger.hpp"

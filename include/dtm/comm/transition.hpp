@@ -113,9 +113,11 @@ namespace detail {
 /// Well-formed where ranks may be able to read each other's tiles where they lie.
 template <class X, class Ranks>
 requires(std::is_same_v<typename X::device_type, host> ||
-         std::is_same_v<typename X::device_type, planned<host>> && requires(Ranks const& ranks) {
-           ranks.shares_memory();
-         }) void require_tiles(Ranks const&) {}
+         std::is_same_v<typename X::device_type, planned<host>>) &&
+    requires(Ranks const& ranks) {
+  ranks.shares_memory();
+}
+void require_tiles(Ranks const&) {}
 
 }  // namespace detail
 
