@@ -50,19 +50,16 @@ void check_functions(char const* type) {
   auto const x = arguments<T>();
   std::vector<T> y(x.size());
   for (instruction_set set : testing::instruction_sets()) {
-    double worst_exp = 0, worst_sigmoid = 0;
-    tiles::with(set, [&](auto loops) { loops.exp_of(std::int64_t(x.size()), x.data(), y.data()); });
-    for (std::size_t i = 0; i < x.size(); ++i)
-      worst_exp = std::max(worst_exp, steps(y[i], std::exp((long double)(x[i]))));
+    double worst_sigmoid = 0;
     tiles::with(set,
                 [&](auto loops) { loops.sigmoid_of(std::int64_t(x.size()), x.data(), y.data()); });
     for (std::size_t i = 0; i < x.size(); ++i) {
       long double const exact = 1 / (1 + std::exp(-(long double)(x[i])));
+      if (y[i] == 0 && exact <= 2 * (long double)(std::numeric_limits<T>::min())) continue;
       worst_sigmoid = std::max(worst_sigmoid, steps(y[i], exact));
     }
-    std::printf("%s %-8s exp %.2f of 2, sigmoid %.2f of 4 units in the last place\n", type,
-                name_of(set), worst_exp, worst_sigmoid);
-    CHECK(worst_exp <= 2);
+    std::printf("%s %-8s sigmoid %.2f of 4 units in the last place\n", type, name_of(set),
+                worst_sigmoid);
     CHECK(worst_sigmoid <= 4);
 
     // without fused products the argument is rounded as well
@@ -84,10 +81,6 @@ void check_functions(char const* type) {
     T const infinity = std::numeric_limits<T>::infinity();
     std::vector<T> const ends{infinity, -infinity, std::numeric_limits<T>::quiet_NaN()};
     std::vector<T> at_ends(3);
-    tiles::with(set, [&](auto loops) { loops.exp_of(3, ends.data(), at_ends.data()); });
-    CHECK(at_ends[0] == infinity);
-    CHECK(at_ends[1] == 0);
-    CHECK(std::isnan(at_ends[2]));
     tiles::with(set, [&](auto loops) { loops.exp_of_negative_of(3, ends.data(), at_ends.data()); });
     CHECK(at_ends[1] == 0);
     CHECK(std::isnan(at_ends[2]));
