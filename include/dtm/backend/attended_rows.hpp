@@ -39,37 +39,42 @@ struct norm_to_planes {
   T* planes;
 };
 
-/// dx from du, to which the planes' part is added first; dx may be du's storage.
+/// dx from du, to which the planes' part is added first.
 template <class T>
 struct norm_to_planes_backward {
   normalised_rows<T> in;
   T const* weight;
   std::int64_t count;
   accumulate_t<T> const* d_planes;
-  T const* du;
-  T* dx;
+  accumulate_t<T> const* du;
+  T* dx;  // may be du's storage where that is of T
   accumulate_t<T>* gradient;
   norm_gradients<accumulate_t<T>> norm_gradient;
 };
 
-/// shape: batch, rows, n, n, heads, width; scores are of q k^T / sqrt(width). y may be x's storage: a row
-/// is read before it is written.
+/// Some positions of every row ask, others or the same ones are its keys; scores are of
+/// q k^T / sqrt(width). y may be x's storage where both are the same: a row is read before it is written.
 template <class T>
 struct attended_rows {
-  normalised_rows<T> in;
+  normalised_rows<T> in;  // x [batch, rows, queries, C]
+  normalised_rows<T>
+      keys;  // x [batch, rows, keys, C], the same norm; `in` where queries are the keys
   attention_shape shape;
   attention_weights<T const> weights;
-  T const* bias;                // [batch, heads, n, n]
-  accumulate_t<T> const* mask;  // [batch, rows, n]
-  T* o;  // [batch, rows, n, H c]; null, as the statistics, where nobody keeps it
+  T const* bias;                // [batch, heads, queries, keys]
+  accumulate_t<T> const* mask;  // [batch, rows, keys]
+  T* o;  // [batch, rows, queries, H c]; null, as the statistics, where nobody keeps it
   attention_statistics<accumulate_t<T>> statistics;
   T* y;
+  bool among_themselves() const { return in.x == keys.x; }
 };
 
-/// du: what the projections add to u's cotangent.
+/// du and du_keys: what the projections add to the cotangents of u. The first is assigned, and is that of
+/// both where queries are the keys; the second is added to.
 template <class T>
 struct attended_rows_backward {
   normalised_rows<T> in;
+  normalised_rows<T> keys;
   attention_shape shape;
   attention_weights<T const> weights;
   T const* bias;
@@ -77,9 +82,11 @@ struct attended_rows_backward {
   T const* o;
   attention_statistics<accumulate_t<T> const> statistics;
   T const* dy;
-  T* du;
+  accumulate_t<T>* du;
+  accumulate_t<T>* du_keys;
   attention_weights<accumulate_t<T>> gradients;
   accumulate_t<T>* dbias;  // added to
+  bool among_themselves() const { return in.x == keys.x; }
 };
 
 template <class Context, class Operation>

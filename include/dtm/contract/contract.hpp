@@ -20,6 +20,10 @@ namespace dtm {
 /// One collective of a contract and the tensor it moves.
 template <class Name, class Collective>
 struct on_tensor {};
+/// In place of a collective: it runs once for each panel of its tensor, of which the number of tokens and
+/// the mesh decide.
+template <class Collective>
+struct by_panels {};
 template <class... OnTensor>
 struct collectives {
   static constexpr int count = sizeof...(OnTensor);

@@ -84,6 +84,18 @@ struct collective_text<broadcast<Axis>> : collective_text<all_reduce<Axis>> {
   static constexpr char const* operation = "broadcast";
 };
 
+template <class Collective>
+struct collective_text<by_panels<Collective>> : collective_text<Collective> {
+  static constexpr char const* of = " by panels of ";
+};
+template <class Collective>
+std::string of_text() {
+  if constexpr (requires { collective_text<Collective>::of; })
+    return collective_text<Collective>::of;
+  else
+    return " ";
+}
+
 template <class... Named, template <class...> class List>
 std::string tensors_text(List<Named...>*, std::string const& separator) {
   std::string text;
@@ -99,7 +111,8 @@ std::string collectives_text(collectives<on_tensor<Name, Collective>...>*,
                              std::string const& separator) {
   std::string text;
   ((text += (text.empty() ? "" : separator) + std::string(collective_text<Collective>::operation) +
-            "(" + collective_text<Collective>::axes() + ") `" + Name::name + "`"),
+            "(" + collective_text<Collective>::axes() + ")" + of_text<Collective>() + "`" +
+            Name::name + "`"),
    ...);
   return text.empty() ? "none" : text;
 }

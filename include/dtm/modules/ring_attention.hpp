@@ -17,7 +17,9 @@
 #include <utility>
 
 #include "dtm/core/errors.hpp"
-#include "dtm/modules/row_resident_attention.hpp"
+#include "dtm/modules/attention_parts.hpp"
+#include "dtm/ops/attended_rows.hpp"
+#include "dtm/ops/pairs.hpp"
 
 namespace dtm {
 
@@ -172,17 +174,16 @@ struct ring_attention {
       travelling.go_home(view);
       finish_projection(view, positions, dq, u.data(), m.mha.linear_q, gradients.mha.linear_q,
                         travelling.du.data());
-      tile du(view, dy_given.global());
-      local::for_each(view, du.size(), kernels::convert<A, T>{travelling.du.data(), du.data()});
       local::detail::add_projection_gradient(view, positions, C, hidden_channels, g.data(),
                                              u.data(), gradients.mha.linear_g.weight.data());
       local::detail::project_backward(view, positions, C, hidden_channels, g.data(),
-                                      m.mha.linear_g.weight.data(), du.data(), true);
+                                      m.mha.linear_g.weight.data(), travelling.du.data(), true);
+      tile dx(view, dy_given.global());
       local::run_rows(view, local::norm_to_planes_backward<T>{
                                 in, m.linear.weight.data(), Heads, travelling.d_bias.data(),
-                                du.data(), du.data(), gradients.linear.weight.data(),
+                                travelling.du.data(), dx.data(), gradients.linear.weight.data(),
                                 detail::norm_gradients_of(gradients.layer_norm)});
-      return out_of_frame(ctx, std::move(du));
+      return out_of_frame(ctx, std::move(dx));
     });
   }
 

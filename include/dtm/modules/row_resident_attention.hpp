@@ -1,7 +1,9 @@
 #pragma once
 // Triangle attention with whole rows on each rank. The columns' axis is exchanged for rows, so that a
 // rank has N / (cp0 cp1) rows with all their positions; attention over a row is local then, and what
-// it needs of others is the bias alone, N x N x heads, which is gathered, used and dropped.
+// it needs of others is the bias alone, N x N x heads. That comes in panels: the bias of some queries of
+// all rows, gathered, used and dropped, is at most a quarter of a pair tile, so that memory falls as the
+// ranks. Where one panel is not enough keys are projected again for each.
 //
 // Written for rows over the mesh's first axis. The ending node is the same on the transposed pair: its
 // tile on the transposed mesh (backend/transposed.hpp).
@@ -9,96 +11,17 @@
 #include <type_traits>
 #include <utility>
 
-#include "dtm/backend/transposed.hpp"
-#include "dtm/comm/begin.hpp"
-#include "dtm/contract/contract.hpp"
-#include "dtm/core/space.hpp"
+#include "dtm/modules/attention_panels.hpp"
+#include "dtm/modules/attention_parts.hpp"
 #include "dtm/ops/attended_rows.hpp"
-#include "dtm/ops/channels.hpp"
-#include "dtm/ops/fused_rows.hpp"
 #include "dtm/ops/pairs.hpp"
 
 namespace dtm {
-
-struct starting {};
-struct ending {};
 
 /// Schedules of triangle attention.
 struct row_resident {
   static constexpr char const* name = "row_resident";
 };
-
-namespace detail {
-
-/// The space in which a node's sequences are rows.
-template <class Node, class Space>
-struct attention_frame {
-  using type = Space;
-};
-template <class T, class Mesh, class Device>
-struct attention_frame<ending, space<T, Mesh, Device>> {
-  using type = space<T, transposed_mesh_t<Mesh>, Device>;
-};
-template <class Space>
-struct attention_frame<ending, pending_gradients<Space>> : attention_frame<ending, Space> {};
-template <class Space>
-struct attention_frame<ending, complete_gradients<Space>> : attention_frame<ending, Space> {};
-template <class Space>
-struct attention_frame<ending, optimiser_state<Space>> : attention_frame<ending, Space> {};
-template <class Node, class Space>
-using attention_frame_t = typename attention_frame<Node, Space>::type;
-
-/// f(a context of the frame).
-template <class Node, class Context, class F>
-decltype(auto) on_frame(Context& ctx, F&& f) {
-  if constexpr (std::is_same_v<Node, ending>) {
-    transposed_context<Context> view(ctx);
-    return f(view);
-  } else {
-    return f(ctx);
-  }
-}
-
-/// What attention keeps for backward, whatever the schedule.
-template <class X, class Hidden, class Scores, class Mask>
-struct attention_kept {
-  X x;
-  layer_norm_statistics<X> norm;
-  Hidden o;
-  Scores score_max, score_sum;
-  Mask mask;
-  std::int64_t bytes() const {
-    return x.bytes() + norm.mean.bytes() + norm.rstd.bytes() + o.bytes() + score_max.bytes() +
-           score_sum.bytes() + mask.bytes();
-  }
-};
-template <class X, class Hidden, class Scores, class Mask>
-using attention_saved = dtm::saved<named<arg::x, X>, named<arg::o, Hidden>, named<arg::mask, Mask>,
-                                   named<arg::score_max, Scores>, named<arg::score_sum, Scores>,
-                                   named<arg::mean, typename layer_norm_statistics<X>::type>,
-                                   named<arg::rstd, typename layer_norm_statistics<X>::type>>;
-
-/// Statistics of a pair's positions, to be filled.
-template <class Statistics, class View, class X>
-Statistics fresh_statistics(View& view, X const& x) {
-  using type = typename Statistics::type;
-  global_extents<3> const positions{{x.global_extent(0), x.global_extent(1), x.global_extent(2)}};
-  return {type(view, positions), type(view, positions)};
-}
-
-/// x at the positions of the statistics, and its layer_norm.
-template <class Module, class T, class Statistics>
-local::normalised_rows<T> normalised_pair(Module const& m, T const* x, Statistics const& made) {
-  auto const held = made.mean.to_local();
-  return {x,
-          held.extent[0],
-          held.extent[1] * held.extent[2],
-          last_channels<typename Module::X>,
-          norm_weights_of(m.layer_norm),
-          pointers_to(made)};
-}
-
-}  // namespace detail
 
 template <class Node, class Space, std::int64_t C, std::int64_t Heads, std::int64_t Width>
 struct row_resident_attention {
@@ -129,15 +52,18 @@ struct row_resident_attention {
   using bias_cotangent = with_element_t<cotangent_t<gathered>, A>;
   using reduce_rows = reduce_scatter<row_axis<frame>, 2>;
   using reduce_columns = reduce_scatter<columns, 2>;
+  using bias_sums = after_t<reduce_columns, after_t<reduce_rows, bias_cotangent>>;
+  using sums_of_rows = with_element_t<rows, A>;
 
   using forward_collectives =
       collectives<on_tensor<arg::x, to_rows>, on_tensor<arg::mask, to_rows>,
-                  on_tensor<arg::bias, gather_columns>, on_tensor<arg::bias, gather_rows>,
-                  on_tensor<arg::y, from_rows>>;
+                  on_tensor<arg::bias, by_panels<gather_columns>>,
+                  on_tensor<arg::bias, by_panels<gather_rows>>, on_tensor<arg::y, from_rows>>;
   using backward_collectives =
-      collectives<on_tensor<arg::dy, to_rows>, on_tensor<arg::bias, gather_columns>,
-                  on_tensor<arg::bias, gather_rows>, on_tensor<arg::d_bias, reduce_rows>,
-                  on_tensor<arg::d_bias, reduce_columns>, on_tensor<arg::dx, from_rows>>;
+      collectives<on_tensor<arg::dy, to_rows>, on_tensor<arg::bias, by_panels<gather_columns>>,
+                  on_tensor<arg::bias, by_panels<gather_rows>>,
+                  on_tensor<arg::d_bias, by_panels<reduce_rows>>,
+                  on_tensor<arg::d_bias, by_panels<reduce_columns>>, on_tensor<arg::dx, from_rows>>;
   using saved = detail::attention_saved<rows, hidden, score_statistic, rows_of<>>;
   using kept = detail::attention_kept<rows, hidden, score_statistic, rows_of<>>;
   struct result {
@@ -162,7 +88,7 @@ struct row_resident_attention {
   }
 
   /// The same y with nothing kept: beside x and y a rank holds one pair tile where rows travel or are
-  /// columns, the gathered bias, and a few rows.
+  /// columns, a panel of the bias, and a few rows.
   template <class Context, class Module>
   static X infer(Context& ctx, Module const& m, X const& x, Mask const& mask) {
     return detail::on_frame<Node>(ctx, [&](auto& view) -> X {
@@ -173,12 +99,19 @@ struct row_resident_attention {
                  nullptr, {}, y.data());
           return returned(ctx, view, std::move(y), "y");
         }
-      rows y = exchanged(view, x, "x");
-      {
+      rows x_rows = exchanged(view, x, "x");
+      auto const run = [&](T* y) {
         auto const mask_rows = exchanged(view, mask, "mask");
-        attend(view, m, x, y.data(), mask_rows.data(),
-               detail::fresh_statistics<statistics>(view, x), nullptr, {}, y.data());
+        attend(view, m, x, x_rows.data(), mask_rows.data(),
+               detail::fresh_statistics<statistics>(view, x), nullptr, {}, y);
+      };
+      if (panels_of(view, x).count == 1) {
+        run(x_rows.data());
+        return returned(ctx, view, std::move(x_rows), "y");
       }
+      rows y(view, x.global());
+      run(y.data());
+      x_rows.release();
       return returned(ctx, view, std::move(y), "y");
     });
   }
@@ -187,39 +120,15 @@ struct row_resident_attention {
   static X backward(Context& ctx, Module const& m, kept saved, X const& dy, Gradients& gradients) {
     return detail::on_frame<Node>(ctx, [&](auto& view) -> X {
       auto const in = detail::normalised_pair(m, saved.x.data(), saved.norm);
-      rows du(view, dy.global());
-      auto d_bias = [&] {
+      sums_of_rows du(view, dy.global());
+      auto const d_bias = [&] {
         rows const upstream = exchanged(view, dy, "dy");
-        auto const all_bias = gathered_bias(view, m, dy, in);
-        auto const added = additive(view, m, saved.mask.data(), in);
-        bias_cotangent sum(view, all_bias.global());
-        local::for_each(view, sum.size(), kernels::set_zero<A>{sum.data()});
-        local::run_rows(
-            view, local::attended_rows_backward<T>{
-                      in,
-                      shape_of(saved.norm),
-                      weights_of(m),
-                      all_bias.data(),
-                      added.data(),
-                      saved.o.data(),
-                      {saved.score_max.data(), saved.score_sum.data()},
-                      upstream.data(),
-                      du.data(),
-                      {gradients.mha.linear_q.weight.data(), gradients.mha.linear_k.weight.data(),
-                       gradients.mha.linear_v.weight.data(), gradients.mha.linear_g.weight.data(),
-                       gradients.mha.linear_o.weight.data()},
-                      sum.data()});
-        return sum;
+        return attend_backward(view, m, dy, in, saved, upstream.data(), gradients, du.data());
       }();
       saved.o.release();
-      auto d_rows = apply<reduce_rows>(view, std::move(d_bias), "d_bias");
-      auto const d_planes = apply<reduce_columns>(view, std::move(d_rows), "d_bias");
-      local::run_rows(view, local::norm_to_planes_backward<T>{
-                                in, m.linear.weight.data(), Heads, d_planes.data(), du.data(),
-                                du.data(), gradients.linear.weight.data(),
-                                detail::norm_gradients_of(gradients.layer_norm)});
+      rows dx = without_bias(view, m, in, d_bias, std::move(du), gradients);
       saved.x.release();
-      return returned(ctx, view, std::move(du), "dx");
+      return returned(ctx, view, std::move(dx), "dx");
     });
   }
 
@@ -241,28 +150,128 @@ struct row_resident_attention {
       return tile;
   }
 
-  /// y of rows at `x`, which may be its place; fills the statistics, and o and the scores' where there
-  /// are any.
+  /// y of rows at `x`, which may be its place where one panel is enough; fills the statistics, and o and
+  /// the scores' where there are any.
   template <class View, class Module>
   static void attend(View& view, Module const& m, X const& like, T const* x, T const* mask,
                      statistics const& norm, T* o, local::attention_statistics<A> scores, T* y) {
     auto const in = detail::normalised_pair(m, x, norm);
-    auto const all_bias = gathered_bias(view, m, like, in);
     auto const added = additive(view, m, mask, in);
-    local::run_rows(view, local::attended_rows<T>{in, shape_of(norm), weights_of(m),
-                                                  all_bias.data(), added.data(), o, scores, y});
+    bias own = bias_planes(view, m, like, in);
+    auto const panels = panels_of(view, like);
+    for (std::int64_t p = 0; p < panels.count; ++p) {
+      auto const some = gathered_panel(view, panels, p, own);
+      auto const queries = panels.queries(p);
+      local::attended_rows<T> const rows_of_panel{in,
+                                                  in,
+                                                  panels.shape(in.batch, queries.size(), Width),
+                                                  weights_of(m),
+                                                  some.data(),
+                                                  added.data(),
+                                                  o,
+                                                  scores,
+                                                  y};
+      if (panels.count == 1)
+        local::run_rows(view, rows_of_panel);
+      else
+        detail::run_queries(view, queries, rows_of_panel);
+    }
   }
 
+  /// The cotangent of this rank's rows of the bias; assigns du.
+  template <class View, class Module, class Gradients>
+  static bias_sums attend_backward(View& view, Module const& m, X const& like,
+                                   local::normalised_rows<T> const& in, kept const& saved,
+                                   T const* dy, Gradients& gradients, A* du) {
+    auto const added = additive(view, m, saved.mask.data(), in);
+    bias own = bias_planes(view, m, like, in);
+    auto const panels = panels_of(view, like);
+    bias_sums d_bias(view, own.global());
+    if (panels.count > 1)
+      local::for_each(view, in.batch * in.positions * C, kernels::set_zero<A>{du});
+    for (std::int64_t p = 0; p < panels.count; ++p) {
+      auto const some = gathered_panel(view, panels, p, own);
+      auto const queries = panels.queries(p);
+      bias_cotangent sum(view, some.global());
+      local::for_each(view, sum.size(), kernels::set_zero<A>{sum.data()});
+      local::attended_rows_backward<T> const rows_of_panel{
+          in,
+          in,
+          panels.shape(in.batch, queries.size(), Width),
+          weights_of(m),
+          some.data(),
+          added.data(),
+          saved.o.data(),
+          {saved.score_max.data(), saved.score_sum.data()},
+          dy,
+          du,
+          nullptr,
+          gradients_of(gradients),
+          sum.data()};
+      if (panels.count == 1)
+        local::run_rows(view, rows_of_panel);
+      else
+        detail::run_queries(view, queries, rows_of_panel);
+      auto rows_of_sum = apply<reduce_rows>(view, std::move(sum), "d_bias");
+      bias_sums const part = apply<reduce_columns>(view, std::move(rows_of_sum), "d_bias");
+      put_positions(view, panels.own_rows(p), in.batch * Heads, panels.tokens(), part.data(),
+                    d_bias.data());
+    }
+    return d_bias;
+  }
+
+  /// dx, from du and what the bias adds to it.
+  template <class View, class Module, class Gradients>
+  static rows without_bias(View& view, Module const& m, local::normalised_rows<T> const& in,
+                           bias_sums const& d_bias, sums_of_rows du, Gradients& gradients) {
+    auto const run = [&](T* dx) {
+      local::run_rows(
+          view, local::norm_to_planes_backward<T>{in, m.linear.weight.data(), Heads, d_bias.data(),
+                                                  du.data(), dx, gradients.linear.weight.data(),
+                                                  detail::norm_gradients_of(gradients.layer_norm)});
+    };
+    if constexpr (std::is_same_v<T, A>) {
+      run(du.data());
+      return du;
+    } else {
+      rows dx(view, du.global());
+      run(dx.data());
+      return dx;
+    }
+  }
+
+  template <class View>
+  static detail::bias_panels panels_of(View& view, X const& like) {
+    return detail::bias_panels(
+        like.global_extent(1),
+        view.template size<row_axis<frame>>() * view.template size<columns>(), C, Heads);
+  }
+  /// A panel of the bias, whole; where it is the only one `own` is given away.
+  template <class View>
+  static gathered gathered_panel(View& view, detail::bias_panels const& panels, std::int64_t p,
+                                 bias& own) {
+    auto const part = [&] {
+      if (panels.count == 1) return std::move(own);
+      auto extents = own.global();
+      extents[2] = panels.ranks * panels.here(p);
+      bias some(view, extents);
+      take_positions(view, panels.own_rows(p), own.to_local().extent[0] * Heads, extents[3],
+                     own.data(), some.data());
+      return some;
+    };
+    auto across = apply<gather_columns>(view, part(), "bias");
+    return apply<gather_rows>(view, std::move(across), "bias");
+  }
+
+  /// Of this rank's rows; fills the statistics.
   template <class View, class Module>
-  static gathered gathered_bias(View& view, Module const& m, X const& like,
-                                local::normalised_rows<T> const& in) {
-    global_extents<4> const planes{
-        {like.global_extent(0), Heads, like.global_extent(1), like.global_extent(2)}};
-    bias own(view, planes);
+  static bias bias_planes(View& view, Module const& m, X const& like,
+                          local::normalised_rows<T> const& in) {
+    bias own(view, global_extents<4>{{like.global_extent(0), Heads, like.global_extent(1),
+                                      like.global_extent(2)}});
     local::run_rows(
         view, local::norm_to_planes<T>{in, m.linear.weight.data(), Heads, A(1e-5), own.data()});
-    auto across = apply<gather_columns>(view, std::move(own), "bias");
-    return apply<gather_rows>(view, std::move(across), "bias");
+    return own;
   }
   template <class View, class Module>
   static scratch<A> additive(View& view, Module const& m, T const* mask,
@@ -273,15 +282,17 @@ struct row_resident_attention {
     return added;
   }
 
-  static local::attention_shape shape_of(statistics const& made) {
-    auto const held = made.mean.to_local();
-    return {held.extent[0], held.extent[1], held.extent[2], held.extent[2], Heads, Width};
-  }
   template <class Module>
   static local::attention_weights<T const> weights_of(Module const& m) {
     return {m.mha.linear_q.weight.data(), m.mha.linear_k.weight.data(),
             m.mha.linear_v.weight.data(), m.mha.linear_g.weight.data(),
             m.mha.linear_o.weight.data()};
+  }
+  template <class Gradients>
+  static local::attention_weights<A> gradients_of(Gradients& gradients) {
+    return {gradients.mha.linear_q.weight.data(), gradients.mha.linear_k.weight.data(),
+            gradients.mha.linear_v.weight.data(), gradients.mha.linear_g.weight.data(),
+            gradients.mha.linear_o.weight.data()};
   }
   static global_extents<4> extents_of(X const& x, std::int64_t channels) {
     return {{x.global_extent(0), x.global_extent(1), x.global_extent(2), channels}};

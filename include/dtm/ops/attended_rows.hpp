@@ -19,7 +19,8 @@ inline constexpr bool attends_rows = fused_attended_rows<typename Context::devic
 
 /// Rows whose positions keep a device busy.
 inline std::int64_t rows_together(attention_shape const& s) {
-  std::int64_t const each = 65536 / (s.queries > 0 ? s.queries : 1);
+  std::int64_t const longer = s.queries > s.keys ? s.queries : s.keys,
+                     each = 65536 / (longer > 0 ? longer : 1);
   return each < 1 ? 1 : each < s.rows ? each : s.rows;
 }
 
@@ -32,9 +33,9 @@ void project(Context& ctx, std::int64_t positions, std::int64_t in, std::int64_t
   gemm(ctx, shape, x, weight, result);
 }
 /// dx (+)= dy W, dW += dy^T x.
-template <class Context, class T>
+template <class Context, class T, class Result>
 void project_backward(Context& ctx, std::int64_t positions, std::int64_t in, std::int64_t out,
-                      T const* dy, T const* weight, T* dx, bool add) {
+                      T const* dy, T const* weight, Result* dx, bool add) {
   gemm_shape shape{1, positions, in, out};
   shape.accumulate = add;
   gemm(ctx, shape, dy, weight, dx);
@@ -56,49 +57,64 @@ void norm_again(Context& ctx, normalised_rows<T> const& in, std::int64_t first,
                    in.norm.beta, u);
 }
 
-/// q, k, v and g of a block, then what is asked for.
-template <class T>
-struct projected_rows {
-  scratch<T> u, q, k, v, g;
-  projected_rows(memory& storage, std::int64_t positions, std::int64_t channels,
-                 std::int64_t hidden)
-      : u(storage, positions * channels),
-        q(storage, positions * hidden),
-        k(storage, positions * hidden),
-        v(storage, positions * hidden),
-        g(storage, positions * hidden) {}
-  template <class Context>
-  void fill(Context& ctx, normalised_rows<T> const& in, attention_weights<T const> const& weights,
-            std::int64_t first, std::int64_t positions, std::int64_t hidden) {
-    norm_again(ctx, in, first, positions, u.data());
-    project(ctx, positions, in.channels, hidden, u.data(), weights.q, q.data());
-    project(ctx, positions, in.channels, hidden, u.data(), weights.k, k.data());
-    project(ctx, positions, in.channels, hidden, u.data(), weights.v, v.data());
-    project(ctx, positions, in.channels, hidden, u.data(), weights.g, g.data());
-  }
+/// A block of rows: of all samples it begins with row `first`.
+struct block_of_rows {
+  std::int64_t sample, rows, first;
+  std::int64_t position(attention_shape const& s) const { return first * s.queries; }
+  std::int64_t positions(attention_shape const& s) const { return rows * s.queries; }
+  std::int64_t key(attention_shape const& s) const { return first * s.keys; }
+  std::int64_t keys(attention_shape const& s) const { return rows * s.keys; }
 };
 
-/// f(sample, rows, first position of all samples) for every block of rows.
+/// f(block) for every block of rows.
 template <class F>
 void each_block_of_rows(attention_shape const& s, F const& f) {
   std::int64_t const each = rows_together(s);
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t row = 0; row < s.rows; row += each)
-      f(b, each < s.rows - row ? each : s.rows - row, (b * s.rows + row) * s.queries);
+      f(block_of_rows{b, each < s.rows - row ? each : s.rows - row, b * s.rows + row});
 }
 
-template <class T, class Operation>
-attention_input<T> input_of(Operation const& arg, projected_rows<T> const& made, std::int64_t b,
-                            std::int64_t rows, std::int64_t first) {
-  attention_shape const& s = arg.shape;
-  return {{1, rows, s.queries, s.keys, s.heads, s.width},
-          accumulate_t<T>(1) / std::sqrt(accumulate_t<T>(s.width)),
-          made.q.data(),
-          made.k.data(),
-          made.v.data(),
-          arg.bias + b * s.heads * s.queries * s.keys,
-          arg.mask + first};
-}
+/// Projections of the rows of a block.
+template <class T>
+struct projected_rows {
+  bool among_themselves;
+  scratch<T> u, u_of_keys, q, k, v, g;
+  projected_rows(memory& storage, attention_shape const& s, std::int64_t channels, bool themselves)
+      : among_themselves(themselves),
+        u(storage, rows_together(s) * s.queries * channels),
+        u_of_keys(storage, themselves ? 0 : rows_together(s) * s.keys * channels),
+        q(storage, rows_together(s) * s.queries * s.heads * s.width),
+        k(storage, rows_together(s) * s.keys * s.heads * s.width),
+        v(storage, rows_together(s) * s.keys * s.heads * s.width),
+        g(storage, rows_together(s) * s.queries * s.heads * s.width) {}
+  T const* u_keys() const { return among_themselves ? u.data() : u_of_keys.data(); }
+
+  template <class Context, class Operation>
+  void fill(Context& ctx, Operation const& arg, block_of_rows const& block) {
+    attention_shape const& s = arg.shape;
+    std::int64_t const channels = arg.in.channels, hidden = s.heads * s.width,
+                       positions = block.positions(s), keys = block.keys(s);
+    norm_again(ctx, arg.in, block.position(s), positions, u.data());
+    if (!among_themselves) norm_again(ctx, arg.keys, block.key(s), keys, u_of_keys.data());
+    project(ctx, positions, channels, hidden, u.data(), arg.weights.q, q.data());
+    project(ctx, keys, channels, hidden, u_keys(), arg.weights.k, k.data());
+    project(ctx, keys, channels, hidden, u_keys(), arg.weights.v, v.data());
+    project(ctx, positions, channels, hidden, u.data(), arg.weights.g, g.data());
+  }
+
+  template <class Operation>
+  attention_input<T> input(Operation const& arg, block_of_rows const& block) const {
+    attention_shape const& s = arg.shape;
+    return {{1, block.rows, s.queries, s.keys, s.heads, s.width},
+            accumulate_t<T>(1) / std::sqrt(accumulate_t<T>(s.width)),
+            q.data(),
+            k.data(),
+            v.data(),
+            arg.bias + block.sample * s.heads * s.queries * s.keys,
+            arg.mask + block.key(s)};
+  }
+};
 
 }  // namespace detail
 
@@ -131,7 +147,7 @@ void run_rows(Context& ctx, norm_to_planes_backward<T> const& arg) {
     scratch<T> planes(ctx.memory(), count), u(ctx.memory(), elements),
         total(ctx.memory(), elements);
     for_each(ctx, count, kernels::convert<A, T>{arg.d_planes, planes.data()});
-    for_each(ctx, elements, kernels::convert<T, T>{arg.du, total.data()});
+    for_each(ctx, elements, kernels::convert<A, T>{arg.du, total.data()});
     detail::norm_again(ctx, in, 0, in.batch * in.positions, u.data());
     for (std::int64_t b = 0; b < in.batch; ++b) {
       T const* const plane = planes.data() + b * arg.count * in.positions;
@@ -159,16 +175,16 @@ void run_rows(Context& ctx, attended_rows<T> const& arg) {
     attention_shape const& s = arg.shape;
     std::int64_t const channels = arg.in.channels, hidden = s.heads * s.width,
                        most = detail::rows_together(s) * s.queries;
-    detail::projected_rows<T> made(ctx.memory(), most, channels, hidden);
+    bool const kept = arg.statistics.max != nullptr;
+    detail::projected_rows<T> made(ctx.memory(), s, channels, arg.among_themselves());
     scratch<T> o(ctx.memory(), arg.o == nullptr ? most * hidden : 0);
-    scratch<A> statistics(ctx.memory(), arg.statistics.max == nullptr ? 2 * most * s.heads : 0);
-    detail::each_block_of_rows(s, [&](std::int64_t b, std::int64_t rows, std::int64_t first) {
-      std::int64_t const positions = rows * s.queries;
-      made.fill(ctx, arg.in, arg.weights, first, positions, hidden);
-      bool const kept = arg.statistics.max != nullptr;
+    scratch<A> statistics(ctx.memory(), kept ? 0 : 2 * most * s.heads);
+    detail::each_block_of_rows(s, [&](detail::block_of_rows const& block) {
+      std::int64_t const positions = block.positions(s), first = block.position(s);
+      made.fill(ctx, arg, block);
       T* const out = arg.o != nullptr ? arg.o + first * hidden : o.data();
       run_attention(
-          ctx, attention_rows<T>{detail::input_of(arg, made, b, rows, first),
+          ctx, attention_rows<T>{made.input(arg, block),
                                  out,
                                  {kept ? arg.statistics.max + first * s.heads : statistics.data(),
                                   kept ? arg.statistics.sum + first * s.heads
@@ -186,17 +202,19 @@ void run_rows(Context& ctx, attended_rows_backward<T> const& arg) {
   if constexpr (detail::attends_rows<Context>) {
     run_attended(ctx, arg);
   } else {
+    using A = accumulate_t<T>;
     attention_shape const& s = arg.shape;
     std::int64_t const channels = arg.in.channels, hidden = s.heads * s.width,
-                       most = detail::rows_together(s) * s.queries;
-    detail::projected_rows<T> made(ctx.memory(), most, channels, hidden);
-    scratch<T> dq(ctx.memory(), most * hidden), dk(ctx.memory(), most * hidden),
-        dv(ctx.memory(), most * hidden), d_o(ctx.memory(), most * hidden);
-    detail::each_block_of_rows(s, [&](std::int64_t b, std::int64_t rows, std::int64_t first) {
-      std::int64_t const positions = rows * s.queries;
+                       most = detail::rows_together(s) * s.queries,
+                       most_keys = detail::rows_together(s) * s.keys;
+    detail::projected_rows<T> made(ctx.memory(), s, channels, arg.among_themselves());
+    scratch<T> dq(ctx.memory(), most * hidden), dk(ctx.memory(), most_keys * hidden),
+        dv(ctx.memory(), most_keys * hidden), d_o(ctx.memory(), most * hidden);
+    detail::each_block_of_rows(s, [&](detail::block_of_rows const& block) {
+      std::int64_t const positions = block.positions(s), first = block.position(s);
       T const* const dy = arg.dy + first * channels;
       T const* const o = arg.o + first * hidden;
-      made.fill(ctx, arg.in, arg.weights, first, positions, hidden);
+      made.fill(ctx, arg, block);
       for_each(ctx, positions * hidden, kernels::gate<T>{o, made.g.data(), dq.data()});
       detail::add_projection_gradient(ctx, positions, hidden, channels, dy, dq.data(),
                                       arg.gradients.o);
@@ -204,26 +222,29 @@ void run_rows(Context& ctx, attended_rows_backward<T> const& arg) {
                                false);
       for_each(ctx, positions * hidden,
                kernels::gate_backward<T>{d_o.data(), o, made.g.data(), d_o.data(), made.g.data()});
-      run_attention(ctx, attention_rows_backward<T>{detail::input_of(arg, made, b, rows, first),
-                                                    o,
-                                                    {arg.statistics.max + first * s.heads,
-                                                     arg.statistics.sum + first * s.heads},
-                                                    d_o.data(),
-                                                    dq.data(),
-                                                    dk.data(),
-                                                    dv.data(),
-                                                    arg.dbias + b * s.heads * s.queries * s.keys,
-                                                    false});
-      auto const finish = [&](T const* upstream, T const* weight, auto* gradient, bool add) {
-        detail::add_projection_gradient(ctx, positions, channels, hidden, upstream, made.u.data(),
-                                        gradient);
-        detail::project_backward(ctx, positions, channels, hidden, upstream, weight,
-                                 arg.du + first * channels, add);
+      run_attention(
+          ctx, attention_rows_backward<T>{
+                   made.input(arg, block),
+                   o,
+                   {arg.statistics.max + first * s.heads, arg.statistics.sum + first * s.heads},
+                   d_o.data(),
+                   dq.data(),
+                   dk.data(),
+                   dv.data(),
+                   arg.dbias + block.sample * s.heads * s.queries * s.keys,
+                   false});
+      auto const finish = [&](std::int64_t rows, T const* upstream, T const* u, T const* weight,
+                              A* gradient, A* du, bool add) {
+        detail::add_projection_gradient(ctx, rows, channels, hidden, upstream, u, gradient);
+        detail::project_backward(ctx, rows, channels, hidden, upstream, weight, du, add);
       };
-      finish(dq.data(), arg.weights.q, arg.gradients.q, false);
-      finish(dk.data(), arg.weights.k, arg.gradients.k, true);
-      finish(dv.data(), arg.weights.v, arg.gradients.v, true);
-      finish(made.g.data(), arg.weights.g, arg.gradients.g, true);
+      A* const du = arg.du + first * channels;
+      A* const du_keys = arg.among_themselves() ? du : arg.du_keys + block.key(s) * channels;
+      std::int64_t const keys = block.keys(s);
+      finish(positions, dq.data(), made.u.data(), arg.weights.q, arg.gradients.q, du, false);
+      finish(keys, dk.data(), made.u_keys(), arg.weights.k, arg.gradients.k, du_keys, true);
+      finish(keys, dv.data(), made.u_keys(), arg.weights.v, arg.gradients.v, du_keys, true);
+      finish(positions, made.g.data(), made.u.data(), arg.weights.g, arg.gradients.g, du, true);
     });
   }
 }

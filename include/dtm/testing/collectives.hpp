@@ -1,11 +1,10 @@
 #pragma once
 // The collectives that a contract lists, as the ledger spells them, and the comparison with what
 // ran. One entry of the contract is one entry of the ledger, in the same order; ring_shift stands
-// for the steps of a ring, one or more, wherever they fall.
+// for the steps of a ring and by_panels for those of a tensor's panels, one or more, wherever they fall.
 
 #include <algorithm>
 #include <string>
-#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -102,14 +101,24 @@ struct ledger_entry<broadcast<Axis>> {
   }
 };
 
+template <class Collective>
+struct ledger_entry<by_panels<Collective>> : ledger_entry<Collective> {};
+
+template <class Collective>
+inline constexpr bool repeats = false;
+template <class Axis>
+inline constexpr bool repeats<ring_shift<Axis>> = true;
+template <class Collective>
+inline constexpr bool repeats<by_panels<Collective>> = true;
+
 template <class Mesh, class Collectives>
 struct list_expected;
 template <class Mesh, class... Name, class... Collective>
 struct list_expected<Mesh, collectives<on_tensor<Name, Collective>...>> {
   static std::vector<expected_collective> list() {
-    std::vector<expected_collective> all{
-        {ledger_entry<Collective>::operation, ledger_entry<Collective>::template axes<Mesh>(),
-         Name::name, std::string_view(ledger_entry<Collective>::operation) == "ring_shift"}...};
+    std::vector<expected_collective> all{{ledger_entry<Collective>::operation,
+                                          ledger_entry<Collective>::template axes<Mesh>(),
+                                          Name::name, repeats<Collective>}...};
     std::erase_if(all, [](expected_collective const& e) { return e.operation.empty(); });
     return all;
   }
