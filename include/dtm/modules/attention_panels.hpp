@@ -99,30 +99,31 @@ void run_queries(Context& ctx, position_runs const& runs, local::attended_rows<T
   local::attention_shape const& s = arg.shape;
   std::int64_t const channels = arg.in.channels, hidden = s.heads * s.width;
   bool const kept = arg.o != nullptr;
-  local::detail::each_block_of_rows(s, [&](local::detail::block_of_rows const& block) {
-    queries_of_rows<T> const some(ctx, runs, arg.in, block);
-    scratch<T> o(ctx.memory(), kept ? some.count() * hidden : 0),
-        y(ctx.memory(), some.count() * channels);
-    scratch<accumulate_t<T>> max(ctx.memory(), kept ? some.count() * s.heads : 0),
-        sum(ctx.memory(), kept ? some.count() * s.heads : 0);
-    auto part = arg;
-    part.in = some.in;
-    part.keys = some.keys;
-    part.shape = {1, block.rows, s.queries, s.keys, s.heads, s.width};
-    part.bias += block.sample * s.heads * s.queries * s.keys;
-    part.mask += some.first;
-    part.y = y.data();
-    if (kept) {
-      part.o = o.data();
-      part.statistics = {max.data(), sum.data()};
-    }
-    local::run_rows(ctx, part);
-    some.put(ctx, channels, y.data(), arg.y);
-    if (!kept) return;
-    some.put(ctx, hidden, o.data(), arg.o);
-    some.put_scores(ctx, s.heads, max.data(), arg.statistics.max);
-    some.put_scores(ctx, s.heads, sum.data(), arg.statistics.sum);
-  });
+  local::detail::each_block_of_rows<typename Context::device_type>(
+      s, [&](local::detail::block_of_rows const& block) {
+        queries_of_rows<T> const some(ctx, runs, arg.in, block);
+        scratch<T> o(ctx.memory(), kept ? some.count() * hidden : 0),
+            y(ctx.memory(), some.count() * channels);
+        scratch<accumulate_t<T>> max(ctx.memory(), kept ? some.count() * s.heads : 0),
+            sum(ctx.memory(), kept ? some.count() * s.heads : 0);
+        auto part = arg;
+        part.in = some.in;
+        part.keys = some.keys;
+        part.shape = {1, block.rows, s.queries, s.keys, s.heads, s.width};
+        part.bias += block.sample * s.heads * s.queries * s.keys;
+        part.mask += some.first;
+        part.y = y.data();
+        if (kept) {
+          part.o = o.data();
+          part.statistics = {max.data(), sum.data()};
+        }
+        local::run_rows(ctx, part);
+        some.put(ctx, channels, y.data(), arg.y);
+        if (!kept) return;
+        some.put(ctx, hidden, o.data(), arg.o);
+        some.put_scores(ctx, s.heads, max.data(), arg.statistics.max);
+        some.put_scores(ctx, s.heads, sum.data(), arg.statistics.sum);
+      });
 }
 
 /// Its adjoint: du of all positions is added to, that of queries and that of keys.
@@ -132,31 +133,34 @@ void run_queries(Context& ctx, position_runs const& runs,
   using A = accumulate_t<T>;
   local::attention_shape const& s = arg.shape;
   std::int64_t const channels = arg.in.channels, hidden = s.heads * s.width;
-  local::detail::each_block_of_rows(s, [&](local::detail::block_of_rows const& block) {
-    queries_of_rows<T> const some(ctx, runs, arg.in, block);
-    scratch<T> o(ctx.memory(), some.count() * hidden), dy(ctx.memory(), some.count() * channels);
-    scratch<A> max(ctx.memory(), some.count() * s.heads), sum(ctx.memory(), max.size()),
-        du(ctx.memory(), some.count() * channels);
-    some.take(ctx, hidden, arg.o, o.data());
-    some.take(ctx, channels, arg.dy, dy.data());
-    some.take_scores(ctx, s.heads, arg.statistics.max, max.data());
-    some.take_scores(ctx, s.heads, arg.statistics.sum, sum.data());
-    std::int64_t const biases = block.sample * s.heads * s.queries * s.keys;
-    auto part = arg;
-    part.in = some.in;
-    part.keys = some.keys;
-    part.shape = {1, block.rows, s.queries, s.keys, s.heads, s.width};
-    part.bias += biases;
-    part.mask += some.first;
-    part.o = o.data();
-    part.statistics = {max.data(), sum.data()};
-    part.dy = dy.data();
-    part.du = du.data();
-    part.du_keys = arg.du + some.first * channels;
-    part.dbias += biases;
-    local::run_rows(ctx, part);
-    add_positions(ctx, runs, some.sequences, channels, du.data(), arg.du + some.first * channels);
-  });
+  local::detail::each_block_of_rows<typename Context::device_type>(
+      s, [&](local::detail::block_of_rows const& block) {
+        queries_of_rows<T> const some(ctx, runs, arg.in, block);
+        scratch<T> o(ctx.memory(), some.count() * hidden),
+            dy(ctx.memory(), some.count() * channels);
+        scratch<A> max(ctx.memory(), some.count() * s.heads), sum(ctx.memory(), max.size()),
+            du(ctx.memory(), some.count() * channels);
+        some.take(ctx, hidden, arg.o, o.data());
+        some.take(ctx, channels, arg.dy, dy.data());
+        some.take_scores(ctx, s.heads, arg.statistics.max, max.data());
+        some.take_scores(ctx, s.heads, arg.statistics.sum, sum.data());
+        std::int64_t const biases = block.sample * s.heads * s.queries * s.keys;
+        auto part = arg;
+        part.in = some.in;
+        part.keys = some.keys;
+        part.shape = {1, block.rows, s.queries, s.keys, s.heads, s.width};
+        part.bias += biases;
+        part.mask += some.first;
+        part.o = o.data();
+        part.statistics = {max.data(), sum.data()};
+        part.dy = dy.data();
+        part.du = du.data();
+        part.du_keys = arg.du + some.first * channels;
+        part.dbias += biases;
+        local::run_rows(ctx, part);
+        add_positions(ctx, runs, some.sequences, channels, du.data(),
+                      arg.du + some.first * channels);
+      });
 }
 
 }  // namespace dtm::detail

@@ -5,10 +5,13 @@
 #include <type_traits>
 #include <utility>
 
+#include "dtm/backend/local.hpp"
 #include "dtm/backend/transposed.hpp"
 #include "dtm/comm/begin.hpp"
 #include "dtm/contract/contract.hpp"
+#include "dtm/core/scratch.hpp"
 #include "dtm/core/space.hpp"
+#include "dtm/kernels/elementwise.hpp"
 #include "dtm/ops/channels.hpp"
 #include "dtm/ops/fused_rows.hpp"
 
@@ -86,6 +89,34 @@ local::normalised_rows<T> normalised_pair(Module const& m, T const* x, Statistic
           norm_weights_of(m.layer_norm),
           pointers_to(made)};
 }
+
+/// The elements of a tensor before they are rounded: in its own place where that is none.
+template <class Tensor>
+class unrounded {
+ public:
+  using T = typename Tensor::element_type;
+  using A = accumulate_t<T>;
+  template <class View>
+  unrounded(View& view, Tensor& place)
+      : place_(place), apart_(view.memory(), std::is_same_v<T, A> ? 0 : place.size()) {}
+  A* data() {
+    if constexpr (std::is_same_v<T, A>)
+      return place_.data();
+    else
+      return apart_.data();
+  }
+  /// Elements [first, first + count) of the tensor.
+  template <class View>
+  void round(View& view, std::int64_t first, std::int64_t count) {
+    if constexpr (!std::is_same_v<T, A>)
+      local::for_each(view, count,
+                      kernels::convert<A, T>{apart_.data() + first, place_.data() + first});
+  }
+
+ private:
+  Tensor& place_;
+  scratch<A> apart_;
+};
 
 }  // namespace detail
 

@@ -8,7 +8,8 @@
 //          bias: j ranks on along the rows, then i back along the columns -> (j, j - i)
 //   step s kappa = j - i + s; then u and mask come from the next column, the bias from the row before
 //
-// Maximum, sum and o are merged in accumulate_t. Backward goes the same way; du and d_bias of a block
+// A step goes through its tile by blocks of rows, of which alone it holds q, k and v. Maximum, sum and o
+// are merged in accumulate_t. Backward goes the same way; du and d_bias of a block
 // travel with it in accumulate_t and go home in one hop each (two for d_bias) from where the block is in
 // the last step. All shifts are along one axis, so the ending node's is the same ring on the transposed
 // mesh, without a message for the transposition.
@@ -78,33 +79,33 @@ struct ring_attention {
                  in_frame(view, mask)};
       auto const in = detail::normalised_pair(m, saved.x.data(), saved.norm);
       travellers block = begin_ring(view, m, saved.mask, in);
-      std::int64_t const positions = in.batch * in.positions;
-      scratch<T> u(view.memory(), positions * C), q(view.memory(), positions * hidden_channels);
-      local::detail::norm_again(view, in, 0, positions, u.data());
-      project(view, positions, u.data(), m.mha.linear_q, q.data());
-      scratch<A> o(view.memory(), positions * hidden_channels);
-      int const steps = view.template size<columns>();
-      for (int step = 0; step < steps; ++step) {
-        keys_of_block keys(view, m, block);
-        auto const attend = [&] {
-          local::run_attention(
-              view, local::attention_rows<T, A>{keys.input(q.data(), block),
-                                                o.data(),
-                                                {saved.score_max.data(), saved.score_sum.data()},
-                                                step > 0});
-        };
-        if (step + 1 < steps)
-          block.move_on(view, attend);
-        else
-          attend();
-      }
-      local::for_each(view, o.size(), kernels::convert<A, T>{o.data(), saved.o.data()});
-      o = {};
-      project(view, positions, u.data(), m.mha.linear_g, q.data());  // the queries are done
-      local::for_each(view, q.size(), kernels::gate<T>{saved.o.data(), q.data(), q.data()});
+      local::attention_shape const shape = shape_of(saved.mask);
+      rows_at_a_time part(view.memory(), shape);
+      detail::unrounded<hidden> o(view, saved.o);
       tile y(view, x.global());
-      local::detail::project(view, positions, hidden_channels, C, q.data(),
-                             m.mha.linear_o.weight.data(), y.data());
+      int const steps = view.template size<columns>();
+      for (int step = 0; step < steps; ++step)
+        block.move_on(view, step + 1 < steps, [&] {
+          each_block(shape, [&](block_of_rows const& rows) {
+            std::int64_t const at = rows.position(shape), positions = rows.positions(shape);
+            part.fill(view, m, in, block, rows);
+            local::run_attention(view,
+                                 local::attention_rows<T, A>{part.input(rows, block),
+                                                             o.data() + at * hidden_channels,
+                                                             {saved.score_max.data() + at * Heads,
+                                                              saved.score_sum.data() + at * Heads},
+                                                             step > 0});
+            if (step + 1 < steps) return;
+            T* const kept_o = saved.o.data() + at * hidden_channels;
+            o.round(view, at * hidden_channels, positions * hidden_channels);
+            T* const gate = part.q.data();  // the queries are done
+            project(view, positions, part.u.data(), m.mha.linear_g, gate);
+            local::for_each(view, positions * hidden_channels,
+                            kernels::gate<T>{kept_o, gate, gate});
+            local::detail::project(view, positions, hidden_channels, C, gate,
+                                   m.mha.linear_o.weight.data(), y.data() + at * C);
+          });
+        });
       return {out_of_frame(ctx, std::move(y)), std::move(saved)};
     });
   }
@@ -120,64 +121,78 @@ struct ring_attention {
     return detail::on_frame<Node>(ctx, [&](auto& view) -> X {
       auto const in = detail::normalised_pair(m, saved.x.data(), saved.norm);
       travellers block = begin_ring(view, m, saved.mask, in);
-      std::int64_t const positions = in.batch * in.positions, count = positions * hidden_channels;
+      local::attention_shape const shape = shape_of(saved.mask);
       auto& memory = view.memory();
-      scratch<T> u(memory, positions * C), q(memory, count), d_o(memory, count), g(memory, count);
-      local::detail::norm_again(view, in, 0, positions, u.data());
-      project(view, positions, u.data(), m.mha.linear_q, q.data());
-      project(view, positions, u.data(), m.mha.linear_g, g.data());
+      rows_at_a_time part(memory, shape);
+      std::int64_t const count = in.batch * in.positions * hidden_channels;
+      scratch<T> d_o(memory, count), g(memory, count);  // g: the gates' cotangent
       {
         auto const dy = in_frame(view, dy_given);
-        scratch<T> gated(memory, count);
-        local::for_each(view, count, kernels::gate<T>{saved.o.data(), g.data(), gated.data()});
-        local::detail::add_projection_gradient(view, positions, hidden_channels, C, dy.data(),
-                                               gated.data(), gradients.mha.linear_o.weight.data());
-        local::detail::project_backward(view, positions, hidden_channels, C, dy.data(),
-                                        m.mha.linear_o.weight.data(), d_o.data(), false);
+        each_block(shape, [&](block_of_rows const& rows) {
+          std::int64_t const at = rows.position(shape) * hidden_channels,
+                             positions = rows.positions(shape),
+                             elements = positions * hidden_channels;
+          T const* const dy_rows = dy.data() + rows.position(shape) * C;
+          T* const gated = part.q.data();
+          local::detail::norm_again(view, in, rows.position(shape), positions, part.u.data());
+          project(view, positions, part.u.data(), m.mha.linear_g, g.data() + at);
+          local::for_each(view, elements,
+                          kernels::gate<T>{saved.o.data() + at, g.data() + at, gated});
+          local::detail::add_projection_gradient(view, positions, hidden_channels, C, dy_rows,
+                                                 gated, gradients.mha.linear_o.weight.data());
+          local::detail::project_backward(view, positions, hidden_channels, C, dy_rows,
+                                          m.mha.linear_o.weight.data(), d_o.data() + at, false);
+        });
       }
       local::for_each(
           view, count,
           kernels::gate_backward<T>{d_o.data(), saved.o.data(), g.data(), d_o.data(), g.data()});
 
-      scratch<A> dq(memory, count);
+      scratch<A> dq(memory, count), dk(memory, part.k.size()), dv(memory, part.k.size());
       set_to_zero(view, dq);
       cotangents travelling(view, dy_given);
       int const steps = view.template size<columns>();
       for (int step = 0; step < steps; ++step) {
-        keys_of_block keys(view, m, block);
-        scratch<A> dk(memory, count), dv(memory, count);
-        auto const attend = [&] {
-          set_to_zero(view, dk);
-          set_to_zero(view, dv);
-          local::run_attention(view, local::attention_rows_backward<T, A>{
-                                         keys.input(q.data(), block),
-                                         saved.o.data(),
-                                         {saved.score_max.data(), saved.score_sum.data()},
-                                         d_o.data(),
-                                         dq.data(),
-                                         dk.data(),
-                                         dv.data(),
-                                         travelling.d_bias.data(),
-                                         true});
-          finish_projection(view, positions, dk, block.u.data(), m.mha.linear_k,
-                            gradients.mha.linear_k, travelling.du.data());
-          finish_projection(view, positions, dv, block.u.data(), m.mha.linear_v,
-                            gradients.mha.linear_v, travelling.du.data());
-        };
-        if (step + 1 < steps) {
-          block.move_on(view, attend);
-          travelling.move_on(view);
-        } else {
-          attend();
-        }
+        block.move_on(view, step + 1 < steps, [&] {
+          each_block(shape, [&](block_of_rows const& rows) {
+            std::int64_t const at = rows.position(shape), positions = rows.positions(shape);
+            part.fill(view, m, in, block, rows);
+            set_to_zero(view, dk);
+            set_to_zero(view, dv);
+            local::run_attention(view, local::attention_rows_backward<T, A>{
+                                           part.input(rows, block),
+                                           saved.o.data() + at * hidden_channels,
+                                           {saved.score_max.data() + at * Heads,
+                                            saved.score_sum.data() + at * Heads},
+                                           d_o.data() + at * hidden_channels,
+                                           dq.data() + at * hidden_channels,
+                                           dk.data(),
+                                           dv.data(),
+                                           travelling.d_bias.data() + part.bias_of(rows),
+                                           true});
+            T const* const u = block.u.data() + at * C;
+            A* const du = travelling.du.data() + at * C;
+            finish_projection(view, positions, dk.data(), u, m.mha.linear_k, gradients.mha.linear_k,
+                              du);
+            finish_projection(view, positions, dv.data(), u, m.mha.linear_v, gradients.mha.linear_v,
+                              du);
+          });
+        });
+        if (step + 1 < steps) travelling.move_on(view);
       }
       travelling.go_home(view);
-      finish_projection(view, positions, dq, u.data(), m.mha.linear_q, gradients.mha.linear_q,
-                        travelling.du.data());
-      local::detail::add_projection_gradient(view, positions, C, hidden_channels, g.data(),
-                                             u.data(), gradients.mha.linear_g.weight.data());
-      local::detail::project_backward(view, positions, C, hidden_channels, g.data(),
-                                      m.mha.linear_g.weight.data(), travelling.du.data(), true);
+      each_block(shape, [&](block_of_rows const& rows) {
+        std::int64_t const at = rows.position(shape), positions = rows.positions(shape);
+        A* const du = travelling.du.data() + at * C;
+        T const* const dg = g.data() + at * hidden_channels;
+        local::detail::norm_again(view, in, at, positions, part.u.data());
+        finish_projection(view, positions, dq.data() + at * hidden_channels, part.u.data(),
+                          m.mha.linear_q, gradients.mha.linear_q, du);
+        local::detail::add_projection_gradient(view, positions, C, hidden_channels, dg,
+                                               part.u.data(), gradients.mha.linear_g.weight.data());
+        local::detail::project_backward(view, positions, C, hidden_channels, dg,
+                                        m.mha.linear_g.weight.data(), du, true);
+      });
       tile dx(view, dy_given.global());
       local::run_rows(view, local::norm_to_planes_backward<T>{
                                 in, m.linear.weight.data(), Heads, travelling.d_bias.data(),
@@ -188,6 +203,15 @@ struct ring_attention {
   }
 
  private:
+  using block_of_rows = local::detail::block_of_rows;
+  static std::int64_t together(local::attention_shape const& shape) {
+    return local::detail::rows_together<typename Space::device>(shape);
+  }
+  template <class F>
+  static void each_block(local::attention_shape const& shape, F const& f) {
+    local::detail::each_block_of_rows<typename Space::device>(shape, f);
+  }
+
   /// How far a rank is from where its block was, along an axis of P ranks.
   static int back(int distance, int ranks) { return (ranks - distance % ranks) % ranks; }
 
@@ -197,9 +221,10 @@ struct ring_attention {
     mask_tile mask;
     bias b;
 
-    /// Runs `work` on what is here while the next is on its way, and takes it.
+    /// Runs `work` on what is here while the next, if there is one, is on its way, and takes it.
     template <class View, class Work>
-    void move_on(View& view, Work const& work) {
+    void move_on(View& view, bool is_next, Work const& work) {
+      if (!is_next) return work();
       int const before = back(1, view.template size<rows>());
       auto u_sent = shift_along<columns>(view, u, 1, "u");
       auto mask_sent = shift_along<columns>(view, mask, 1, "mask");
@@ -270,29 +295,51 @@ struct ring_attention {
     }
   };
 
-  /// k, v and the additive mask of the block that is here.
-  struct keys_of_block {
-    scratch<T> k, v;
-    scratch<A> added;
+  /// Of some rows of the queries' own tile u and q, of those of the block that is here k, v and the
+  /// additive mask.
+  struct rows_at_a_time {
     local::attention_shape shape;
+    scratch<T> u, q, k, v;
+    scratch<A> added;
+    rows_at_a_time(memory& storage, local::attention_shape const& all)
+        : shape(all),
+          u(storage, together(all) * all.queries * C),
+          q(storage, together(all) * all.queries * hidden_channels),
+          k(storage, q.size()),
+          v(storage, q.size()),
+          added(storage, together(all) * all.keys) {}
 
     template <class View, class Module>
-    keys_of_block(View& view, Module const& m, travellers const& block)
-        : k(view.memory(), block.mask.size() * hidden_channels),
-          v(view.memory(), block.mask.size() * hidden_channels),
-          added(view.memory(), block.mask.size()) {
-      auto const held = block.mask.to_local();
-      shape = {held.extent[0], held.extent[1], held.extent[2], held.extent[2], Heads, Width};
-      project(view, block.mask.size(), block.u.data(), m.mha.linear_k, k.data());
-      project(view, block.mask.size(), block.u.data(), m.mha.linear_v, v.data());
-      local::for_each(view, added.size(),
-                      kernels::additive_mask<T>{block.mask.data(), A(m.infinity), added.data()});
+    void fill(View& view, Module const& m, local::normalised_rows<T> const& in,
+              travellers const& block, block_of_rows const& rows) {
+      std::int64_t const at = rows.position(shape), positions = rows.positions(shape);
+      T const* const u_of_keys = block.u.data() + at * C;
+      local::detail::norm_again(view, in, at, positions, u.data());
+      project(view, positions, u.data(), m.mha.linear_q, q.data());
+      project(view, positions, u_of_keys, m.mha.linear_k, k.data());
+      project(view, positions, u_of_keys, m.mha.linear_v, v.data());
+      local::for_each(
+          view, positions,
+          kernels::additive_mask<T>{block.mask.data() + at, A(m.infinity), added.data()});
     }
-    local::attention_input<T> input(T const* q, travellers const& block) const {
-      return {shape,       A(1) / std::sqrt(A(Width)), q, k.data(), v.data(), block.b.data(),
+    local::attention_input<T> input(block_of_rows const& rows, travellers const& block) const {
+      return {{1, rows.rows, shape.queries, shape.keys, Heads, Width},
+              A(1) / std::sqrt(A(Width)),
+              q.data(),
+              k.data(),
+              v.data(),
+              block.b.data() + bias_of(rows),
               added.data()};
     }
+    std::int64_t bias_of(block_of_rows const& rows) const {
+      return rows.sample * Heads * shape.queries * shape.keys;
+    }
   };
+
+  static local::attention_shape shape_of(mask_tile const& mask) {
+    auto const held = mask.to_local();
+    return {held.extent[0], held.extent[1], held.extent[2], held.extent[2], Heads, Width};
+  }
 
   template <class View, class Linear>
   static void project(View& view, std::int64_t positions, T const* u, Linear const& linear,
@@ -305,10 +352,10 @@ struct ring_attention {
   }
   /// Adds the gradient of a projection of u and its part of u's cotangent.
   template <class View, class Linear, class Gradient>
-  static void finish_projection(View& view, std::int64_t positions, scratch<A> const& upstream,
-                                T const* u, Linear const& linear, Gradient& gradient, A* du) {
-    scratch<T> rounded(view.memory(), upstream.size());
-    local::for_each(view, upstream.size(), kernels::convert<A, T>{upstream.data(), rounded.data()});
+  static void finish_projection(View& view, std::int64_t positions, A const* upstream, T const* u,
+                                Linear const& linear, Gradient& gradient, A* du) {
+    scratch<T> rounded(view.memory(), positions * hidden_channels);
+    local::for_each(view, rounded.size(), kernels::convert<A, T>{upstream, rounded.data()});
     local::detail::add_projection_gradient(view, positions, C, hidden_channels, rounded.data(), u,
                                            gradient.weight.data());
     local::gemm_shape shape{1, positions, C, hidden_channels};

@@ -17,10 +17,12 @@ namespace detail {
 template <class Context>
 inline constexpr bool attends_rows = fused_attended_rows<typename Context::device_type>::available;
 
-/// Rows whose positions keep a device busy.
-inline std::int64_t rows_together(attention_shape const& s) {
+/// Rows whose positions keep a device busy, or are near the host's caches.
+template <class Device>
+std::int64_t rows_together(attention_shape const& s) {
   std::int64_t const longer = s.queries > s.keys ? s.queries : s.keys,
-                     each = 65536 / (longer > 0 ? longer : 1);
+                     most = fused_attended_rows<Device>::available ? 4096 : 65536,
+                     each = most / (longer > 0 ? longer : 1);
   return each < 1 ? 1 : each < s.rows ? each : s.rows;
 }
 
@@ -67,27 +69,27 @@ struct block_of_rows {
 };
 
 /// f(block) for every block of rows.
-template <class F>
+template <class Device, class F>
 void each_block_of_rows(attention_shape const& s, F const& f) {
-  std::int64_t const each = rows_together(s);
+  std::int64_t const each = rows_together<Device>(s);
   for (std::int64_t b = 0; b < s.batch; ++b)
     for (std::int64_t row = 0; row < s.rows; row += each)
       f(block_of_rows{b, each < s.rows - row ? each : s.rows - row, b * s.rows + row});
 }
 
 /// Projections of the rows of a block.
-template <class T>
+template <class T, class Device>
 struct projected_rows {
   bool among_themselves;
   scratch<T> u, u_of_keys, q, k, v, g;
   projected_rows(memory& storage, attention_shape const& s, std::int64_t channels, bool themselves)
       : among_themselves(themselves),
-        u(storage, rows_together(s) * s.queries * channels),
-        u_of_keys(storage, themselves ? 0 : rows_together(s) * s.keys * channels),
-        q(storage, rows_together(s) * s.queries * s.heads * s.width),
-        k(storage, rows_together(s) * s.keys * s.heads * s.width),
-        v(storage, rows_together(s) * s.keys * s.heads * s.width),
-        g(storage, rows_together(s) * s.queries * s.heads * s.width) {}
+        u(storage, rows_together<Device>(s) * s.queries * channels),
+        u_of_keys(storage, themselves ? 0 : rows_together<Device>(s) * s.keys * channels),
+        q(storage, rows_together<Device>(s) * s.queries * s.heads * s.width),
+        k(storage, rows_together<Device>(s) * s.keys * s.heads * s.width),
+        v(storage, rows_together<Device>(s) * s.keys * s.heads * s.width),
+        g(storage, rows_together<Device>(s) * s.queries * s.heads * s.width) {}
   T const* u_keys() const { return among_themselves ? u.data() : u_of_keys.data(); }
 
   template <class Context, class Operation>
@@ -172,14 +174,15 @@ void run_rows(Context& ctx, attended_rows<T> const& arg) {
     run_attended(ctx, arg);
   } else {
     using A = accumulate_t<T>;
+    using Device = typename Context::device_type;
     attention_shape const& s = arg.shape;
     std::int64_t const channels = arg.in.channels, hidden = s.heads * s.width,
-                       most = detail::rows_together(s) * s.queries;
+                       most = detail::rows_together<Device>(s) * s.queries;
     bool const kept = arg.statistics.max != nullptr;
-    detail::projected_rows<T> made(ctx.memory(), s, channels, arg.among_themselves());
+    detail::projected_rows<T, Device> made(ctx.memory(), s, channels, arg.among_themselves());
     scratch<T> o(ctx.memory(), arg.o == nullptr ? most * hidden : 0);
     scratch<A> statistics(ctx.memory(), kept ? 0 : 2 * most * s.heads);
-    detail::each_block_of_rows(s, [&](detail::block_of_rows const& block) {
+    detail::each_block_of_rows<Device>(s, [&](detail::block_of_rows const& block) {
       std::int64_t const positions = block.positions(s), first = block.position(s);
       made.fill(ctx, arg, block);
       T* const out = arg.o != nullptr ? arg.o + first * hidden : o.data();
@@ -203,14 +206,15 @@ void run_rows(Context& ctx, attended_rows_backward<T> const& arg) {
     run_attended(ctx, arg);
   } else {
     using A = accumulate_t<T>;
+    using Device = typename Context::device_type;
     attention_shape const& s = arg.shape;
     std::int64_t const channels = arg.in.channels, hidden = s.heads * s.width,
-                       most = detail::rows_together(s) * s.queries,
-                       most_keys = detail::rows_together(s) * s.keys;
-    detail::projected_rows<T> made(ctx.memory(), s, channels, arg.among_themselves());
+                       most = detail::rows_together<Device>(s) * s.queries,
+                       most_keys = detail::rows_together<Device>(s) * s.keys;
+    detail::projected_rows<T, Device> made(ctx.memory(), s, channels, arg.among_themselves());
     scratch<T> dq(ctx.memory(), most * hidden), dk(ctx.memory(), most_keys * hidden),
         dv(ctx.memory(), most_keys * hidden), d_o(ctx.memory(), most * hidden);
-    detail::each_block_of_rows(s, [&](detail::block_of_rows const& block) {
+    detail::each_block_of_rows<Device>(s, [&](detail::block_of_rows const& block) {
       std::int64_t const positions = block.positions(s), first = block.position(s);
       T const* const dy = arg.dy + first * channels;
       T const* const o = arg.o + first * hidden;

@@ -11,7 +11,7 @@ namespace dtm {
 /// Of sequences of `count` parts of `step` positions each: positions [first, first + length) of every part.
 struct position_runs {
   std::int64_t count, step, first, length;
-  std::int64_t size() const { return count * length; }
+  constexpr std::int64_t size() const { return count * length; }
 };
 
 namespace detail {
