@@ -49,10 +49,13 @@ struct collective<all_gather<Axis>> {
     if constexpr (requires { detail::require_tiles<X>(ctx.template along<Axis>()); })
       if (ctx.template along<Axis>().shares_memory()) {
         finish const place{ctx.where(), mask};
-        auto messages = ctx.template along<Axis>().all_gather_in_place(
-            x.data(), x.size(), what,
-            [place, global = x.global(), to = result.data(), tile = result.tile()](
-                int peer, T const* from) { unpack(from, to, tile, place.part(global, peer)); });
+        detail::box_reader<T, X::rank, false> reader{result.data(), result.tile(), false, {}};
+        for (int peer = 0; peer < ctx.template size<Axis>(); ++peer) {
+          auto const part = place.part(x.global(), peer);
+          reader.of_peers.push_back({part, part});
+        }
+        auto messages = ctx.template along<Axis>().all_gather_in_place(x.data(), x.size(), what,
+                                                                       std::move(reader));
         return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
                          finish{ctx.where(), mask, true});
       }

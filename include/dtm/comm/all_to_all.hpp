@@ -46,18 +46,17 @@ auto begin_reading(Context& ctx, X const& x, Group& ranks, exchange_plan<Rank> p
   using T = typename Result::element_type;
   Result result(ctx, x.global());
   if constexpr (Add) ctx.memory().fill_bytes(result.data(), 0, std::size_t(result.bytes()));
-  auto read = [here = ctx.where(), mask, global = x.global(), parts = plan.receive,
-               to = result.data(), to_tile = result.tile()](int peer, T const* from) {
+  box_reader<T, Rank, Add> reader{result.data(), result.tile(), false, {}};
+  peers<typename X::mesh_type> const group{ctx.where(), mask};
+  for (int peer = 0; peer < group.count(); ++peer) {
     int there[X::mesh_type::rank];
-    peers<typename X::mesh_type>{here, mask}.coordinates(peer, there);
-    auto const from_tile = tile_of<typename X::layout_type>(global, here.sizes, there);
-    if constexpr (Add)
-      add_box(from, from_tile, to, to_tile, parts[std::size_t(peer)]);
-    else
-      copy_box(from, from_tile, to, to_tile, parts[std::size_t(peer)]);
-  };
+    group.coordinates(peer, there);
+    reader.of_peers.push_back(
+        {tile_of<typename X::layout_type>(x.global(), ctx.where().sizes, there),
+         plan.receive[std::size_t(peer)]});
+  }
   auto messages = ranks.all_to_all_in_place(x.data(), plan.send_counts, plan.receive_counts, what,
-                                            Add, std::move(read));
+                                            Add, std::move(reader));
   return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
                    unpack_exchange<Rank, Add>{std::move(plan), true});
 }

@@ -17,15 +17,10 @@ struct collective<reduce_scatter<Axis, Dimension>> {
     call const what{"reduce_scatter", name, layout_signature<X, result_type>(x), where};
     if constexpr (requires { detail::require_tiles<X>(ctx.template along<Axis>()); })
       if (ctx.template along<Axis>().shares_memory()) {
-        auto messages = ctx.template along<Axis>().reduce_scatter_in_place(
-            x.data(), result.size(), what,
-            [to = result.data(), to_tile = result.tile(), tile = x.tile()](int peer,
-                                                                           T const* from) {
-              if (peer == 0)
-                copy_box(from, tile, to, to_tile, to_tile);
-              else
-                add_box(from, tile, to, to_tile, to_tile);
-            });
+        detail::box_reader<T, X::rank, true> reader{result.data(), result.tile(), true, {}};
+        reader.of_peers.assign(std::size_t(ctx.template size<Axis>()), {x.tile(), result.tile()});
+        auto messages = ctx.template along<Axis>().reduce_scatter_in_place(x.data(), result.size(),
+                                                                           what, std::move(reader));
         return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
                          nothing_to_finish{});
       }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "dtm/comm/agreement.hpp"
 #include "dtm/comm/begin.hpp"
@@ -118,6 +119,26 @@ requires(std::is_same_v<typename X::device_type, host> ||
   ranks.shares_memory();
 }
 void require_tiles(Ranks const&) {}
+
+/// What takes boxes out of other ranks' tiles where those can be read. Of a layout it knows boxes alone: one
+/// type serves all layouts of a rank.
+template <class T, int Rank, bool Add>
+struct box_reader {
+  struct source {
+    box<Rank> tile, part;
+  };
+  T* to;
+  box<Rank> to_tile;
+  bool first_assigns = false;  // of sums: the others are added
+  std::vector<source> of_peers;
+
+  void operator()(int peer, T const* from) const {
+    auto const& [tile, part] = of_peers[std::size_t(peer)];
+    if constexpr (Add)
+      if (peer > 0 || !first_assigns) return add_box(from, tile, to, to_tile, part);
+    copy_box(from, tile, to, to_tile, part);
+  }
+};
 
 }  // namespace detail
 
