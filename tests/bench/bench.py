@@ -240,11 +240,16 @@ class Bench:
                    "1", str(self.options.seconds)]
         self.measure_together(case, {f"{ranks} ranks": (command, {})})
 
-    def run(self):
+    def run(self, after_each):
+        """An interrupted run keeps what it has; a case that cannot be finished is named."""
         try:
             for case in self.options.cases():
                 print(f"{machine.clock()} {case.name}", flush=True)
-                getattr(self, "measure_" + case.kind)(case)
+                try:
+                    getattr(self, "measure_" + case.kind)(case)
+                except ProgramFailed as failure:
+                    self.fail(f"{case.name}: {failure}")
+                after_each()
         finally:
             self.peak.close()
 
@@ -260,11 +265,15 @@ def main(words):
     os.makedirs(options.results, exist_ok=True)
     before = machine.load()
     bench = Bench(options)
-    bench.run()
-    head = machine.describe(bench, words, before)
-    text = report.text(head, bench.rows, machine.cores())
-    report.write(options, head, bench.rows, text)
-    print("\n" + text)
+
+    def write():
+        head = machine.describe(bench, words, before)
+        text = report.text(head, bench.rows, machine.cores())
+        report.write(options, head, bench.rows, text)
+        return text
+
+    bench.run(write)
+    print("\n" + write())
     return 1 if bench.failed else 0
 
 
