@@ -96,15 +96,15 @@ struct arrays {
   }
   local::attended_rows_backward<T> backward(std::int64_t row, std::int64_t sample,
                                             std::int64_t samples, std::int64_t each) {
-    auto const all = in(row, samples, each);
-    return {all,
-            all,
-            {samples, each, queries, keys, heads, width},
-            {q + 0, k + 0, v + 0, g + 0, o_weight + 0},
-            bias + sample * heads * queries * keys,
-            mask + row * keys,
-            o + row * keys * hidden,
-            {max + row * heads * keys, sum + row * heads * keys},
+    auto const f = forward(row, sample, samples, each);
+    return {f.in,
+            f.keys,
+            f.shape,
+            f.weights,
+            f.bias,
+            f.mask,
+            f.o,
+            {f.statistics.max, f.statistics.sum},
             dy + row * keys * channels,
             du + row * keys * channels,
             nullptr,

@@ -53,6 +53,7 @@ struct collective_text;
 template <class... Axis>
 struct collective_text<all_reduce<Axis...>> {
   static constexpr char const* operation = "all_reduce";
+  static constexpr char const* of = " ";
   static std::string axes() {
     std::string text;
     ((text += (text.empty() ? "" : "*") + std::string(Axis::name.characters)), ...);
@@ -88,13 +89,6 @@ template <class Collective>
 struct collective_text<by_panels<Collective>> : collective_text<Collective> {
   static constexpr char const* of = " by panels of ";
 };
-template <class Collective>
-std::string of_text() {
-  if constexpr (requires { collective_text<Collective>::of; })
-    return collective_text<Collective>::of;
-  else
-    return " ";
-}
 
 template <class... Named, template <class...> class List>
 std::string tensors_text(List<Named...>*, std::string const& separator) {
@@ -111,8 +105,8 @@ std::string collectives_text(collectives<on_tensor<Name, Collective>...>*,
                              std::string const& separator) {
   std::string text;
   ((text += (text.empty() ? "" : separator) + std::string(collective_text<Collective>::operation) +
-            "(" + collective_text<Collective>::axes() + ")" + of_text<Collective>() + "`" +
-            Name::name + "`"),
+            "(" + collective_text<Collective>::axes() + ")" + collective_text<Collective>::of +
+            "`" + Name::name + "`"),
    ...);
   return text.empty() ? "none" : text;
 }
