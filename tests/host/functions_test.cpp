@@ -1,4 +1,4 @@
-// The vectors' exponential and sigmoid over the full range, beside long double, in units in the last
+// The vectors' exponential, sigmoid and SiLU over the full range, beside long double, in units in the last
 // place; the bounds are the ones that host/tiles/vector.inc states.
 
 #include <bit>
@@ -50,17 +50,25 @@ void check_functions(char const* type) {
   auto const x = arguments<T>();
   std::vector<T> y(x.size());
   for (instruction_set set : testing::instruction_sets()) {
-    double worst_sigmoid = 0;
-    tiles::with(set,
-                [&](auto loops) { loops.sigmoid_of(std::int64_t(x.size()), x.data(), y.data()); });
+    double worst_sigmoid = 0, worst_silu = 0;
+    std::vector<T> silu(x.size());
+    tiles::with(set, [&](auto loops) {
+      loops.sigmoid_of(std::int64_t(x.size()), x.data(), y.data());
+      loops.silu_of(std::int64_t(x.size()), x.data(), silu.data());
+    });
     for (std::size_t i = 0; i < x.size(); ++i) {
       long double const exact = 1 / (1 + std::exp(-(long double)(x[i])));
-      if (y[i] == 0 && exact <= 2 * (long double)(std::numeric_limits<T>::min())) continue;
+      if (y[i] == 0 && exact <= 2 * (long double)(std::numeric_limits<T>::min())) {
+        CHECK(silu[i] == 0);
+        continue;
+      }
       worst_sigmoid = std::max(worst_sigmoid, steps(y[i], exact));
+      worst_silu = std::max(worst_silu, steps(silu[i], x[i] * exact));
     }
-    std::printf("%s %-8s sigmoid %.2f of 4 units in the last place\n", type, name_of(set),
-                worst_sigmoid);
+    std::printf("%s %-8s sigmoid %.2f of 4, silu %.2f of 5 units in the last place\n", type,
+                name_of(set), worst_sigmoid, worst_silu);
     CHECK(worst_sigmoid <= 4);
+    CHECK(worst_silu <= 5);
 
     // without fused products the argument is rounded as well
     double const per_x = set == instruction_set::portable ? 1.25 : 0.25;
