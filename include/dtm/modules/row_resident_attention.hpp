@@ -8,6 +8,7 @@
 // Written for rows over the mesh's first axis. The ending node is the same on the transposed pair: its
 // tile on the transposed mesh (backend/transposed.hpp).
 
+#include <algorithm>
 #include <type_traits>
 #include <utility>
 
@@ -87,32 +88,27 @@ struct row_resident_attention {
     });
   }
 
-  /// The same y with nothing kept: beside x and y a rank holds one pair tile where rows travel or are
-  /// columns, a panel of the bias, and a few rows.
+  /// The same y with nothing kept, in the place of the exchanged x: beside x and y a rank holds one pair
+  /// tile where rows travel or are columns, and less than one while they are attended to.
   template <class Context, class Module>
   static X infer(Context& ctx, Module const& m, X const& x, Mask const& mask) {
     return detail::on_frame<Node>(ctx, [&](auto& view) -> X {
+      auto const run = [&](T const* x_rows, T const* mask_rows, T* y) {
+        attend(view, m, x, x_rows, mask_rows, detail::fresh_statistics<statistics>(view, x),
+               nullptr, {}, y);
+      };
       if constexpr (!is_ending)
         if (view.template size<columns>() == 1) {  // rows are whole where they lie
           rows y(view, x.global());
-          attend(view, m, x, x.data(), mask.data(), detail::fresh_statistics<statistics>(view, x),
-                 nullptr, {}, y.data());
+          run(x.data(), mask.data(), y.data());
           return returned(ctx, view, std::move(y), "y");
         }
       rows x_rows = exchanged(view, x, "x");
-      auto const run = [&](T* y) {
+      {
         auto const mask_rows = exchanged(view, mask, "mask");
-        attend(view, m, x, x_rows.data(), mask_rows.data(),
-               detail::fresh_statistics<statistics>(view, x), nullptr, {}, y);
-      };
-      if (panels_of(view, x).count == 1) {
-        run(x_rows.data());
-        return returned(ctx, view, std::move(x_rows), "y");
+        run(x_rows.data(), mask_rows.data(), x_rows.data());
       }
-      rows y(view, x.global());
-      run(y.data());
-      x_rows.release();
-      return returned(ctx, view, std::move(y), "y");
+      return returned(ctx, view, std::move(x_rows), "y");
     });
   }
 
@@ -150,8 +146,8 @@ struct row_resident_attention {
       return tile;
   }
 
-  /// y of rows at `x`, which may be its place where one panel is enough; fills the statistics, and o and
-  /// the scores' where there are any.
+  /// y of rows at `x`, which may be its place; fills the statistics, and o and the scores' where there
+  /// are any.
   template <class View, class Module>
   static void attend(View& view, Module const& m, X const& like, T const* x, T const* mask,
                      statistics const& norm, T* o, local::attention_statistics<A> scores, T* y) {
@@ -159,23 +155,74 @@ struct row_resident_attention {
     auto const added = additive(view, m, mask, in);
     bias own = bias_planes(view, m, like, in);
     auto const panels = panels_of(view, like);
+    local::attended_rows<T> all{in,
+                                in,
+                                panels.shape(in.batch, panels.tokens(), Width),
+                                weights_of(m),
+                                nullptr,
+                                added.data(),
+                                o,
+                                scores,
+                                y};
+    if (panels.count == 1) {
+      auto const whole = gathered_panel(view, panels, 0, own);
+      all.bias = whole.data();
+      local::run_rows(view, all);
+    } else if (y != x) {
+      each_panel(view, panels, own, all, [&](auto const& queries, auto const& of_panel) {
+        detail::run_queries(view, queries, of_panel);
+      });
+    } else {
+      attend_in_place(view, panels, own, all, y);
+    }
+  }
+  /// f(queries, the operation on them) for every panel.
+  template <class View, class F>
+  static void each_panel(View& view, detail::bias_panels const& panels, bias& own,
+                         local::attended_rows<T> const& all, F const& f) {
     for (std::int64_t p = 0; p < panels.count; ++p) {
       auto const some = gathered_panel(view, panels, p, own);
-      auto const queries = panels.queries(p);
-      local::attended_rows<T> const rows_of_panel{in,
-                                                  in,
-                                                  panels.shape(in.batch, queries.size(), Width),
-                                                  weights_of(m),
-                                                  some.data(),
-                                                  added.data(),
-                                                  o,
-                                                  scores,
-                                                  y};
-      if (panels.count == 1)
-        local::run_rows(view, rows_of_panel);
-      else
-        detail::run_queries(view, queries, rows_of_panel);
+      auto part = all;
+      part.shape.queries = panels.queries(p).size();
+      part.bias = some.data();
+      f(panels.queries(p), part);
     }
+  }
+  /// Every panel wants all keys of a row. Half of the rows at a time are apart from x until they are
+  /// done, and the bias is gathered for each half.
+  template <class View>
+  static void attend_in_place(View& view, detail::bias_panels const& panels, bias& own,
+                              local::attended_rows<T> const& all, T* place) {
+    std::int64_t const half = (panels.rows + 1) / 2, row = panels.tokens() * C;
+    for (std::int64_t first = 0; first < panels.rows; first += half) {
+      position_runs const these{1, panels.rows, first, std::min(half, panels.rows - first)};
+      scratch<T> y(view.memory(), all.in.batch * these.length * row);
+      each_panel(view, panels, own, all, [&](auto const& queries, auto const& of_panel) {
+        for (std::int64_t b = 0; b < all.in.batch; ++b)
+          detail::run_queries(
+              view, queries, rows_of_sample(of_panel, b, these, y.data() + b * these.length * row));
+      });
+      put_positions(view, these, all.in.batch, row, y.data(), place);
+    }
+  }
+  /// The rows of one sample, y to another place.
+  static local::attended_rows<T> rows_of_sample(local::attended_rows<T> const& all, std::int64_t b,
+                                                position_runs const& these, T* y) {
+    local::attention_shape const& s = all.shape;
+    auto part = all;
+    std::int64_t const at = (b * s.rows + these.first) * s.keys;
+    part.in.x += at * C;
+    part.in.statistics.mean += at;
+    part.in.statistics.rstd += at;
+    part.in.batch = 1;
+    part.in.positions = these.length * s.keys;
+    part.keys = part.in;
+    part.mask += at;
+    part.bias += b * s.heads * s.queries * s.keys;
+    part.shape.batch = 1;
+    part.shape.rows = these.length;
+    part.y = y;
+    return part;
   }
 
   /// The cotangent of this rank's rows of the bias; assigns du.
