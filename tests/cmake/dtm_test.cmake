@@ -87,6 +87,9 @@ set(DTM_TEST_ENVIRONMENT "${environment}" CACHE INTERNAL "of every test program"
 # message is the better one.
 function(dtm_limit_mpi_test test)
   cmake_parse_arguments(arg "" "RANKS;TIMEOUT" "LABELS;ENVIRONMENT" ${ARGN})
+  if(DTM_SANITIZE)  # the emulator's fibers, and nine ranks on two cores, are several times slower with it
+    math(EXPR arg_TIMEOUT "4 * ${arg_TIMEOUT}")
+  endif()
   math(EXPR mpiexec_timeout "${arg_TIMEOUT} - ${arg_TIMEOUT} / 12 - 1")
   set_tests_properties(${test} PROPERTIES
     PROCESSORS ${arg_RANKS} TIMEOUT ${arg_TIMEOUT} LABELS "mpi;np${arg_RANKS};${arg_LABELS}"
