@@ -96,6 +96,10 @@ void check_functions(char const* type) {
     CHECK(at_ends[0] == 1);
     CHECK(at_ends[1] == 0);
     CHECK(std::isnan(at_ends[2]));
+    tiles::with(set, [&](auto loops) { loops.silu_of(3, ends.data(), at_ends.data()); });
+    CHECK(at_ends[0] == infinity);
+    CHECK(std::isnan(at_ends[1]));
+    CHECK(std::isnan(at_ends[2]));
   }
 }
 

@@ -44,13 +44,11 @@ struct buffers {
   memory storage = plain_memory();
 
   local::attention_input<float> attention() {
-    return {{1, side, side, side, 2, channels / 2},
-            0.2f,
-            x.data(),
-            a.data(),
-            b.data(),
-            bias.data(),
-            mask.data()};
+    return {heads(), 0.2f, x.data(), a.data(), b.data(), bias.data(), mask.data()};
+  }
+  local::attention_shape heads() { return {1, side, side, side, 2, channels / 2}; }
+  local::attention_weights<float const> projections() {
+    return {w1.data(), w2.data(), w3.data(), w1.data(), w2.data()};
   }
   local::normalised_rows<float> rows() {
     return {
@@ -93,6 +91,50 @@ int main(int arguments, char** argument) {
                                                      m.dv.data(),
                                                      m.dbias.data(),
                                                      false});
+       }},
+      {"attended_rows",
+       [&] {
+         fused(local::attended_rows<float>{m.rows(),
+                                           m.rows(),
+                                           m.heads(),
+                                           m.projections(),
+                                           m.bias.data(),
+                                           m.mask.data(),
+                                           m.o.data(),
+                                           {m.max.data(), m.sum.data()},
+                                           m.y.data()});
+       }},
+      {"attended_rows_backward",
+       [&] {
+         fused(local::attended_rows_backward<float>{
+             m.rows(),
+             m.rows(),
+             m.heads(),
+             m.projections(),
+             m.bias.data(),
+             m.mask.data(),
+             m.o.data(),
+             {m.max.data(), m.sum.data()},
+             m.y.data(),
+             m.a.data(),
+             nullptr,
+             {m.g1.data(), m.g2.data(), m.g3.data(), m.g1.data(), m.g2.data()},
+             m.dbias.data()});
+       }},
+      {"norm_to_planes",
+       [&] {
+         fused(local::norm_to_planes<float>{m.rows(), m.w1.data(), 2, 1e-5f, m.bias.data()});
+       }},
+      {"norm_to_planes_backward",
+       [&] {
+         fused(local::norm_to_planes_backward<float>{m.rows(),
+                                                     m.w1.data(),
+                                                     2,
+                                                     m.bias.data(),
+                                                     m.a.data(),
+                                                     m.y.data(),
+                                                     m.g1.data(),
+                                                     {m.dgamma.data(), m.dbeta.data()}});
        }},
       {"product_nt", [&] { product(false, true); }},
       {"product_tn", [&] { product(true, false); }},

@@ -2,7 +2,7 @@
 // The local parts of an attention of rows as one operation each, as fused_rows.hpp has those of other
 // modules: x [batch, rows, n, C] goes in and y comes out, and what lies between is held for a few rows.
 // Declared as what they compute; nothing here communicates. A backend that has them says so by
-// fused_attended_rows; on the others modules/attended_rows.hpp composes them from single steps.
+// fused_attended_rows; on the others ops/attended_rows.hpp composes them from single steps.
 //
 //   u = LN(x) ;  bias planes = u Wb^T                                   norm_to_planes
 //   q, k, v, g = u W^T ;  o = attention(q, k, v)  (fused_attention.hpp)

@@ -88,10 +88,11 @@ struct row_resident_attention {
     });
   }
 
-  /// The same y with nothing kept, in the place of the exchanged x: beside x and y a rank holds one pair
-  /// tile where rows travel or are columns, and less than one while they are attended to.
+  /// The same y with nothing kept. Beside x and y a rank holds one pair tile where rows travel or are
+  /// columns, and two where an exchange copies what is sent and received: by messages, and on GPUs.
   template <class Context, class Module>
   static X infer(Context& ctx, Module const& m, X const& x, Mask const& mask) {
+    bool const in_place = reads_peers(ctx);
     return detail::on_frame<Node>(ctx, [&](auto& view) -> X {
       auto const run = [&](T const* x_rows, T const* mask_rows, T* y) {
         attend(view, m, x, x_rows, mask_rows, detail::fresh_statistics<statistics>(view, x),
@@ -106,7 +107,13 @@ struct row_resident_attention {
       rows x_rows = exchanged(view, x, "x");
       {
         auto const mask_rows = exchanged(view, mask, "mask");
-        run(x_rows.data(), mask_rows.data(), x_rows.data());
+        if (in_place || panels_of(view, x).count == 1) {
+          run(x_rows.data(), mask_rows.data(), x_rows.data());
+        } else {
+          rows y(view, x.global());
+          run(x_rows.data(), mask_rows.data(), y.data());
+          x_rows = std::move(y);
+        }
       }
       return returned(ctx, view, std::move(x_rows), "y");
     });
@@ -129,6 +136,19 @@ struct row_resident_attention {
   }
 
  private:
+  /// Whether exchanges copy once, out of the memory of others. The same on all ranks of the context axes.
+  template <class Context>
+  static bool reads_peers(Context& ctx) {
+    if constexpr (requires { along_both(ctx).shares_memory(); })
+      return along_both(ctx).shares_memory();
+    else
+      return false;
+  }
+  template <class Context>
+  static auto& along_both(Context& ctx) {
+    return ctx.template along<row_axis<Space>, column_axis<Space>>();
+  }
+
   /// Rows of a pair's tile, from where it lies.
   template <class View, class Pair>
   static auto exchanged(View& view, Pair const& pair, char const* name) {
@@ -189,7 +209,7 @@ struct row_resident_attention {
     }
   }
   /// Every panel wants all keys of a row. Half of the rows at a time are apart from x until they are
-  /// done, and the bias is gathered for each half.
+  /// done, and the bias is gathered for each half: half a pair tile in place of a whole one.
   template <class View>
   static void attend_in_place(View& view, detail::bias_panels const& panels, bias& own,
                               local::attended_rows<T> const& all, T* place) {
