@@ -47,12 +47,15 @@ struct buffers {
     return {heads(), 0.2f, x.data(), a.data(), b.data(), bias.data(), mask.data()};
   }
   local::attention_shape heads() { return {1, side, side, side, 2, channels / 2}; }
-  local::attention_weights<float const> projections() {
-    return {w1.data(), w2.data(), w3.data(), w1.data(), w2.data()};
-  }
   local::normalised_rows<float> rows() {
     return {
         x.data(), 1, positions, channels, {gamma.data(), beta.data()}, {mean.data(), rstd.data()}};
+  }
+  local::attended_rows<float> attended() {
+    return {
+        rows(),      rows(),      heads(),  {w1.data(), w2.data(), w3.data(), w1.data(), w2.data()},
+        bias.data(), mask.data(), o.data(), {max.data(), sum.data()},
+        y.data()};
   }
 };
 
@@ -92,29 +95,19 @@ int main(int arguments, char** argument) {
                                                      m.dbias.data(),
                                                      false});
        }},
-      {"attended_rows",
-       [&] {
-         fused(local::attended_rows<float>{m.rows(),
-                                           m.rows(),
-                                           m.heads(),
-                                           m.projections(),
-                                           m.bias.data(),
-                                           m.mask.data(),
-                                           m.o.data(),
-                                           {m.max.data(), m.sum.data()},
-                                           m.y.data()});
-       }},
+      {"attended_rows", [&] { fused(m.attended()); }},
       {"attended_rows_backward",
        [&] {
+         auto const f = m.attended();
          fused(local::attended_rows_backward<float>{
-             m.rows(),
-             m.rows(),
-             m.heads(),
-             m.projections(),
-             m.bias.data(),
-             m.mask.data(),
-             m.o.data(),
-             {m.max.data(), m.sum.data()},
+             f.in,
+             f.keys,
+             f.shape,
+             f.weights,
+             f.bias,
+             f.mask,
+             f.o,
+             {f.statistics.max, f.statistics.sum},
              m.y.data(),
              m.a.data(),
              nullptr,

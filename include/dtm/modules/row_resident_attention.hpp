@@ -175,26 +175,24 @@ struct row_resident_attention {
     auto const added = additive(view, m, mask, in);
     bias own = bias_planes(view, m, like, in);
     auto const panels = panels_of(view, like);
-    local::attended_rows<T> all{in,
-                                in,
-                                panels.shape(in.batch, panels.tokens(), Width),
-                                weights_of(m),
-                                nullptr,
-                                added.data(),
-                                o,
-                                scores,
-                                y};
-    if (panels.count == 1) {
-      auto const whole = gathered_panel(view, panels, 0, own);
-      all.bias = whole.data();
-      local::run_rows(view, all);
-    } else if (y != x) {
-      each_panel(view, panels, own, all, [&](auto const& queries, auto const& of_panel) {
-        detail::run_queries(view, queries, of_panel);
-      });
-    } else {
+    local::attended_rows<T> const all{in,
+                                      in,
+                                      panels.shape(in.batch, panels.tokens(), Width),
+                                      weights_of(m),
+                                      nullptr,
+                                      added.data(),
+                                      o,
+                                      scores,
+                                      y};
+    if (panels.count > 1 && y == x)
       attend_in_place(view, panels, own, all, y);
-    }
+    else
+      each_panel(view, panels, own, all, [&](auto const& queries, auto const& of_panel) {
+        if (panels.count == 1)
+          local::run_rows(view, of_panel);
+        else
+          detail::run_queries(view, queries, of_panel);
+      });
   }
   /// f(queries, the operation on them) for every panel.
   template <class View, class F>

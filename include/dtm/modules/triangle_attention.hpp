@@ -25,9 +25,9 @@
 // tiles beside x, y and what is kept: by rows 1 in infer, 1 forward and 3 backward; by the ring 4.2,
 // 2.2 and 6.2. That is where ranks share memory; exchanges by messages or NCCL hold copies beside it.
 // Parameter gradients add, dx is assigned; the mask is one of keys, of any weights, and has no gradient.
-// Scores, maxima and sums are of accumulate_t. A row whose keys are all masked attends to what the large constant leaves of its
-// scores: to all keys alike where it is beyond the precision of accumulate_t. Source: Boltz-2
-// model/layers/triangular_attention; AlphaFold 2 supplement, algorithms 13 and 14.
+// Scores, maxima and sums are of accumulate_t. A row whose keys are all masked attends to what the large
+// constant leaves of its scores: to all keys alike where it is beyond the precision of accumulate_t.
+// Source: Boltz-2 model/layers/triangular_attention; AlphaFold 2 supplement, algorithms 13 and 14.
 
 #include <utility>
 
