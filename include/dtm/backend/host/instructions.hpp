@@ -23,9 +23,11 @@
 #define DTM_TILES_BEGIN(set) \
   DTM_TILES_PRAGMA(clang attribute push(__attribute__((target(set))), apply_to = function))
 #define DTM_TILES_END DTM_TILES_PRAGMA(clang attribute pop)
+#define DTM_TILES_ROLLED DTM_TILES_PRAGMA(clang loop unroll(disable))
 #else
 #define DTM_TILES_BEGIN(set) DTM_TILES_PRAGMA(GCC push_options) DTM_TILES_PRAGMA(GCC target(set))
 #define DTM_TILES_END DTM_TILES_PRAGMA(GCC pop_options)
+#define DTM_TILES_ROLLED
 #endif
 
 namespace dtm {
