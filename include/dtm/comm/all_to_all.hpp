@@ -21,8 +21,13 @@ namespace detail {
 template <int Rank, bool Add>
 struct unpack_exchange {
   exchange_plan<Rank> plan;
+  global_extents<Rank> global;
   bool in_place = false;  // the result is there without a message
 
+  template <class Result, class Context>
+  Result make(Context& ctx) const {
+    return Result(ctx, global);
+  }
   template <class Context, class Result, class T>
   void operator()(Context& ctx, Result& result, T const* received) const {
     using copy = box_copy<typename Result::device_type>;
@@ -58,7 +63,7 @@ auto begin_reading(Context& ctx, X const& x, Group& ranks, exchange_plan<Rank> p
   auto messages = ranks.all_to_all_in_place(x.data(), plan.send_counts, plan.receive_counts, what,
                                             Add, std::move(reader));
   return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
-                   unpack_exchange<Rank, Add>{std::move(plan), true});
+                   unpack_exchange<Rank, Add>{std::move(plan), x.global(), true});
 }
 
 // X is a tensor const&, or a tensor that is not needed any more.
@@ -83,7 +88,7 @@ auto begin_exchange(Context& ctx, X&& x, Group& ranks, exchange_plan<Rank> plan,
     auto result = std::move(source).template relabel<Result>(global);
     auto messages = start(result.data(), result.data());
     return in_flight(ctx, std::move(result), scratch<T>(), scratch<T>(), std::move(messages),
-                     finish{std::move(plan), true});
+                     finish{std::move(plan), global, true});
   }
   if constexpr (requires { require_tiles<Result>(ranks); })
     if (ranks.shares_memory())
@@ -95,11 +100,11 @@ auto begin_exchange(Context& ctx, X&& x, Group& ranks, exchange_plan<Rank> plan,
     end += part.size();
   }
   if constexpr (is_given) x.release();
-  Result result(ctx, global);
   scratch<T> received(ctx.memory(), plan.received);
   auto messages = start(sent.data(), received.data());
-  return in_flight(ctx, std::move(result), std::move(sent), std::move(received),
-                   std::move(messages), finish{std::move(plan)});
+  return in_flight<Context, Result, decltype(messages), finish>(
+      ctx, std::nullopt, std::move(sent), std::move(received), std::move(messages),
+      finish{std::move(plan), global});
 }
 
 }  // namespace detail

@@ -78,7 +78,8 @@ std::uint64_t layout_signature(Source const& source) {
   return layout_signature<Source, Target>(source.global());
 }
 
-/// A result on its way. `Finish` unpacks the received buffer; wait() must be called.
+/// A result on its way. `Finish` unpacks the received buffer; wait() must be called. A result that is not
+/// there yet is made by `Finish` when what was sent is gone: one tile less at the peak.
 template <class Context, class Result, class Messages, class Finish>
 class [[nodiscard]] in_flight {
  public:
@@ -86,8 +87,13 @@ class [[nodiscard]] in_flight {
 
   in_flight(Context& ctx, Result result, scratch<element_type> sent, scratch<element_type> received,
             Messages messages, Finish finish)
+      : in_flight(ctx, std::nullopt, std::move(sent), std::move(received), std::move(messages),
+                  std::move(finish)) {
+    result_.emplace(std::move(result));
+  }
+  in_flight(Context& ctx, std::nullopt_t, scratch<element_type> sent,
+            scratch<element_type> received, Messages messages, Finish finish)
       : ctx_(ctx),
-        result_(std::move(result)),
         sent_(std::move(sent)),
         received_(std::move(received)),
         messages_(std::move(messages)),
@@ -96,14 +102,16 @@ class [[nodiscard]] in_flight {
   Result wait() {
     messages_.wait();
     sent_ = {};
-    finish_(ctx_, result_, static_cast<element_type const*>(received_.data()));
+    if constexpr (requires { finish_.template make<Result>(ctx_); })
+      if (!result_) result_.emplace(finish_.template make<Result>(ctx_));
+    finish_(ctx_, *result_, static_cast<element_type const*>(received_.data()));
     received_ = {};
-    return std::move(result_);
+    return *std::move(result_);
   }
 
  private:
   Context& ctx_;
-  Result result_;
+  std::optional<Result> result_;
   scratch<element_type> sent_, received_;
   Messages messages_;
   Finish finish_;

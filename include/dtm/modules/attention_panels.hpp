@@ -10,14 +10,14 @@
 namespace dtm::detail {
 
 /// Every rank has the bias of `rows` rows; it comes as that of `length` rows of each rank at a time, so
-/// many that a panel is at most a quarter of a pair tile, or as that of one.
+/// many that a panel is at most 1 / share of a pair tile, or as that of one.
 struct bias_panels {
   std::int64_t ranks, heads, rows, count = 1, length;
 
   bias_panels(std::int64_t tokens, std::int64_t of_ranks, std::int64_t channels,
-              std::int64_t of_heads)
+              std::int64_t of_heads, int share)
       : ranks(of_ranks), heads(of_heads), rows(tokens / of_ranks), length(rows) {
-    std::int64_t const most = rows * channels / (4 * heads * ranks);
+    std::int64_t const most = rows * channels / (share * heads * ranks);
     if (most >= rows) return;
     length = most > 1 ? most : 1;
     count = (rows + length - 1) / length;

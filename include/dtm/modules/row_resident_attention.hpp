@@ -82,21 +82,21 @@ struct row_resident_attention {
                  score_statistic(view, score_extents(x)),
                  exchanged(view, mask, "mask")};
       rows y(view, x.global());
-      attend(view, m, x, saved.x.data(), saved.mask.data(), saved.norm, saved.o.data(),
-             {saved.score_max.data(), saved.score_sum.data()}, y.data());
+      attend(view, m, x, panels_of(view, x), saved.x.data(), saved.mask.data(), saved.norm,
+             saved.o.data(), {saved.score_max.data(), saved.score_sum.data()}, y.data());
       return {returned(ctx, view, std::move(y), "y"), std::move(saved)};
     });
   }
 
-  /// The same y with nothing kept. Beside x and y a rank holds one pair tile where rows travel or are
-  /// columns, and two where an exchange copies what is sent and received: by messages, and on GPUs.
+  /// The same y with nothing kept: beside x and y a rank holds one pair tile. Where a gathered panel is
+  /// there twice, as received and in its place, panels are smaller for that.
   template <class Context, class Module>
   static X infer(Context& ctx, Module const& m, X const& x, Mask const& mask) {
-    bool const in_place = reads_peers(ctx);
+    bool const copies = !reads_peers(ctx);
     return detail::on_frame<Node>(ctx, [&](auto& view) -> X {
       auto const run = [&](T const* x_rows, T const* mask_rows, T* y) {
-        attend(view, m, x, x_rows, mask_rows, detail::fresh_statistics<statistics>(view, x),
-               nullptr, {}, y);
+        attend(view, m, x, panels_of(view, x, y == x_rows && copies ? 6 : 4), x_rows, mask_rows,
+               detail::fresh_statistics<statistics>(view, x), nullptr, {}, y);
       };
       if constexpr (!is_ending)
         if (view.template size<columns>() == 1) {  // rows are whole where they lie
@@ -104,18 +104,9 @@ struct row_resident_attention {
           run(x.data(), mask.data(), y.data());
           return returned(ctx, view, std::move(y), "y");
         }
-      rows x_rows = exchanged(view, x, "x");
-      {
-        auto const mask_rows = exchanged(view, mask, "mask");
-        if (in_place || panels_of(view, x).count == 1) {
-          run(x_rows.data(), mask_rows.data(), x_rows.data());
-        } else {
-          rows y(view, x.global());
-          run(x_rows.data(), mask_rows.data(), y.data());
-          x_rows = std::move(y);
-        }
-      }
-      return returned(ctx, view, std::move(x_rows), "y");
+      rows travelled = exchanged(view, x, "x");
+      run(travelled.data(), exchanged(view, mask, "mask").data(), travelled.data());
+      return returned(ctx, view, std::move(travelled), "y");
     });
   }
 
@@ -169,12 +160,12 @@ struct row_resident_attention {
   /// y of rows at `x`, which may be its place; fills the statistics, and o and the scores' where there
   /// are any.
   template <class View, class Module>
-  static void attend(View& view, Module const& m, X const& like, T const* x, T const* mask,
-                     statistics const& norm, T* o, local::attention_statistics<A> scores, T* y) {
+  static void attend(View& view, Module const& m, X const& like, detail::bias_panels const& panels,
+                     T const* x, T const* mask, statistics const& norm, T* o,
+                     local::attention_statistics<A> scores, T* y) {
     auto const in = detail::normalised_pair(m, x, norm);
     auto const added = additive(view, m, mask, in);
     bias own = bias_planes(view, m, like, in);
-    auto const panels = panels_of(view, like);
     local::attended_rows<T> const all{in,
                                       in,
                                       panels.shape(in.batch, panels.tokens(), Width),
@@ -306,10 +297,10 @@ struct row_resident_attention {
   }
 
   template <class View>
-  static detail::bias_panels panels_of(View& view, X const& like) {
+  static detail::bias_panels panels_of(View& view, X const& like, int share = 4) {
     return detail::bias_panels(
         like.global_extent(1),
-        view.template size<row_axis<frame>>() * view.template size<columns>(), C, Heads);
+        view.template size<row_axis<frame>>() * view.template size<columns>(), C, Heads, share);
   }
   /// A panel of the bias, whole; where it is the only one `own` is given away.
   template <class View>

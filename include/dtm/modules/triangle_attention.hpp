@@ -14,16 +14,17 @@
 //                  (1 - 1/P) t (2 C + 1) elements sent per rank forward, (1 - 1/P) t 2 C backward,
 //                  and the bias, (Q - 1) t heads forward and twice that backward, once of it in
 //                  accumulate_t, by panels of a quarter of a pair tile, or of one row of each
-//                  rank where that is more. Where there are several and ranks share memory, infer
-//                  gathers each twice, for halves of the rows: y takes the place of x then.
+//                  rank where that is more. In infer, rows that travelled leave their place to y:
+//                  where there are several panels it gathers each twice, for halves of the rows, and
+//                  those of a sixth of a tile where a gathered panel is there as received, too.
 //   ring           the reference's on a square P x P grid, u going round instead of k and v:
 //                  (P - 1) t ((1 + 1 / P) (C + 1 + heads) + heads / P) forward, and backward the same
 //                  and (P - 1) t ((1 + 1 / P) (C + heads) + heads / P) in accumulate_t.
 //
 // Saved, per rank: x, o (C + heads Width elements a position), the mask, two statistics a position and
 // two a position and head; no score and no gathered bias. At a peak a rank of many rows holds, in pair
-// tiles beside x, y and what is kept: by rows 1 in infer, 1 forward and 3 backward; by the ring 4.2,
-// 2.2 and 6.2. That is where ranks share memory; exchanges by messages or NCCL hold copies beside it.
+// tiles beside x, y and what is kept: by rows 1 in infer, 1 forward and 3 backward, by whatever
+// transport; by the ring 4.2, 2.2 and 6.2 where ranks share memory.
 // Parameter gradients add, dx is assigned; the mask is one of keys, of any weights, and has no gradient.
 // Scores, maxima and sums are of accumulate_t. A row whose keys are all masked attends to what the large
 // constant leaves of its scores: to all keys alike where it is beyond the precision of accumulate_t.
