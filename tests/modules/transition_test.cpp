@@ -35,3 +35,15 @@ TEST_CASE("transition of a pair, bf16") {
   plan.roundings = 7;
   testing::parity_on_meshes<pair_transition<bf16>>(oracle, testing::usual_extents(), plan);
 }
+TEST_CASE("transition: inference gives the bits of forward") {
+  for (auto const& sizes : testing::meshes()) {
+    testing::test_context ctx(testing::world(), sizes, 0, testing::test_options());
+    pair_transition<float> module(ctx);
+    each_parameter(module, [](std::string const& name, auto& parameter) {
+      testing::fill(parameter, testing::draw_activation, testing::key_of(3, name));
+    });
+    pair_tensor<space_of<float>, c<8>> x(ctx, testing::extents_on(sizes));
+    testing::fill(x, testing::draw_activation, 5);
+    CHECK(testing::bytes_of(module.infer(ctx, x)) == testing::bytes_of(module.forward(ctx, x).y));
+  }
+}

@@ -96,6 +96,7 @@ void all_modules(Costs& costs) {
   set_to_zero(module);
   auto const x = zero_tensor<pair_tensor<S, c<8>>>(ctx, usual_extents());
   forward_and_backward(costs, "transition", module, x);
+  costs.add("transition, infer", [&] { return module.infer(costs.ctx(), x); });
 }
 
 /// Sums over so many terms that products of 16 bits need wide results, and devices cut them.

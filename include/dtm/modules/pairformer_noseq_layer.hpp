@@ -165,7 +165,7 @@ struct pairformer_noseq_layer : module_base<Space> {
     add_into(ctx, tri_mul_in.infer(ctx, z, mask), z);
     add_into(ctx, tri_att_start.infer(ctx, z, mask), z);
     add_into(ctx, tri_att_end.infer(ctx, z, mask), z);
-    add_into(ctx, transition_z.forward(ctx, z).y, z);
+    add_into(ctx, transition_z.infer(ctx, z), z);
     return z;
   }
 

@@ -4,15 +4,16 @@
 //   u = LN(x);  h1 = u W1^T;  h2 = u W2^T;  y = (silu(h1) * h2) W3^T          no residual inside
 //
 // Position-wise: any placement that keeps the last dimension whole, output placed as the input; no
-// communication, forward or backward. Saves x and two statistics a position, recomputes the rest.
+// communication, forward or backward. Saves x and two statistics a position, recomputes the rest; what
+// lies between is there for some positions at a time, on every device.
 // Parameter gradients add, dx is assigned. Source: Boltz-2 model/layers/transition.py
 // (Transition).
 
 #include <utility>
 
 #include "dtm/contract/contract.hpp"
-#include "dtm/ops/elementwise.hpp"
 #include "dtm/ops/fused_rows.hpp"
+#include "dtm/ops/swiglu_rows.hpp"
 #include "dtm/parameters/layers.hpp"
 
 namespace dtm {
@@ -34,7 +35,6 @@ struct transition : module_base<Space> {
   using T = typename X::element_type;
   using Dx = cotangent_t<X>;
   using statistics = layer_norm_statistics<X>;
-  static constexpr bool is_fused = local::fused_rows<typename X::device_type>::available;
 
   struct contract {
     using inputs = dtm::inputs<named<arg::x, X>>;
@@ -71,20 +71,16 @@ struct transition : module_base<Space> {
   template <class Context>
   result forward(Context& ctx, X const& x) const {
     (void)sizeof(typename contract::within);
-    if constexpr (is_fused) {
-      result made{X(ctx, x.global()), {x.clone(), detail::statistics_for(ctx, x)}};
-      local::run_fused(
-          ctx, local::swiglu_rows<T>{detail::normalised(x, norm, made.saved.norm), Hidden,
-                                     fc1.weight.data(), fc2.weight.data(), fc3.weight.data(),
-                                     accumulate_t<T>(1e-5), made.y.data()});
-      return made;
-    } else {
-      auto [u, norm_statistics] = layer_norm_forward(ctx, x, norm.weight, norm.bias);
-      auto h1 = linear(ctx, u, fc1.weight);
-      auto const h2 = linear(ctx, u, fc2.weight);
-      local::for_each(ctx, h1.size(), kernels::swiglu<T>{h1.data(), h2.data(), h1.data()});
-      return {linear(ctx, h1, fc3.weight), {x.clone(), std::move(norm_statistics)}};
-    }
+    result made{X(ctx, x.global()), {x.clone(), detail::statistics_for(ctx, x)}};
+    run(ctx, x, made.saved.norm, made.y);
+    return made;
+  }
+  /// The same y with nothing kept.
+  template <class Context>
+  X infer(Context& ctx, X const& x) const {
+    X y(ctx, x.global());
+    run(ctx, x, detail::statistics_for(ctx, x), y);
+    return y;
   }
   template <class Context, class... Got>
   result forward(Context&, Got const&...) const {
@@ -94,43 +90,28 @@ struct transition : module_base<Space> {
 
   template <class Context>
   Dx backward(Context& ctx, kept saved, Dx const& dy, gradients_of_t<self>& gradients) const {
-    if constexpr (is_fused) {
-      Dx dx(ctx, saved.x.global());
-      local::run_fused(ctx,
-                       local::swiglu_rows_backward<T>{
-                           detail::normalised(saved.x, norm, saved.norm), Hidden, fc1.weight.data(),
-                           fc2.weight.data(), fc3.weight.data(), dy.data(), dx.data(),
-                           gradients.fc1.weight.data(), gradients.fc2.weight.data(),
-                           gradients.fc3.weight.data(), detail::norm_gradients_of(gradients.norm)});
-      return dx;
-    } else {
-      auto const u = layer_norm_again(ctx, saved.x, saved.norm, norm.weight, norm.bias);
-      auto h1 = linear(ctx, u, fc1.weight);
-      auto h2 = linear(ctx, u, fc2.weight);
-      using Dh = cotangent_t<decltype(h1)>;
-      Dh dh1(ctx, h1.global()), dh2(ctx, h1.global());
-      {
-        auto const da = linear_backward_input(ctx, dy, fc3.weight);
-        local::for_each(
-            ctx, h1.size(),
-            kernels::swiglu_backward<T>{da.data(), h1.data(), h2.data(), dh1.data(), dh2.data()});
-      }
-      local::for_each(ctx, h1.size(), kernels::swiglu<T>{h1.data(), h2.data(), h1.data()});
-      add_weight_gradient(ctx, dy, h1, gradients.fc3.weight);
-      h1.release();
-      h2.release();
-      add_weight_gradient(ctx, dh1, u, gradients.fc1.weight);
-      add_weight_gradient(ctx, dh2, u, gradients.fc2.weight);
-      auto du = linear_backward_input(ctx, dh1, fc1.weight);
-      add_linear_backward_input(ctx, dh2, fc2.weight, du);
-      return layer_norm_backward(ctx, du, saved.x, saved.norm, norm.weight, gradients.norm.weight,
-                                 gradients.norm.bias);
-    }
+    Dx dx(ctx, saved.x.global());
+    local::run_rows(ctx,
+                    local::swiglu_rows_backward<T>{
+                        detail::normalised(saved.x, norm, saved.norm), Hidden, fc1.weight.data(),
+                        fc2.weight.data(), fc3.weight.data(), dy.data(), dx.data(),
+                        gradients.fc1.weight.data(), gradients.fc2.weight.data(),
+                        gradients.fc3.weight.data(), detail::norm_gradients_of(gradients.norm)});
+    return dx;
   }
   template <class Context, class Kept, class Got, class Gradients>
   Dx backward(Context&, Kept&&, Got const&, Gradients&) const {
     diagnose_backward<at<tag, arg::dy>, Dx, Got>();
     __builtin_unreachable();
+  }
+
+ private:
+  /// Fills the statistics and y.
+  template <class Context>
+  void run(Context& ctx, X const& x, statistics const& made, X& y) const {
+    local::run_rows(ctx, local::swiglu_rows<T>{detail::normalised(x, norm, made), Hidden,
+                                               fc1.weight.data(), fc2.weight.data(),
+                                               fc3.weight.data(), accumulate_t<T>(1e-5), y.data()});
   }
 };
 

@@ -61,10 +61,10 @@ struct triangle_multiplication : module_base<Space> {
   using rows = triangle_rows<Space, C>;
   using product = triangle_product<Direction, Space, C, Schedule>;
   using Operand = typename product::operand;
-  static constexpr std::int64_t inference_groups = C % 4 == 0 && C >= 64 ? 4 : 1;
+  static constexpr int most_inference_groups = C % 4 == 0 && C >= 64 ? 4 : 1;
 
   template <class Context>
-  static constexpr bool deals = rows::is_fused&& std::is_same_v<Schedule, channel_all_to_all>;
+  static constexpr bool deals = rows::of_peers&& std::is_same_v<Schedule, channel_all_to_all>;
 
   struct contract {
     using inputs = dtm::inputs<named<arg::x, X>, named<arg::mask, Mask>>;
@@ -124,33 +124,53 @@ struct triangle_multiplication : module_base<Space> {
             {x.clone(), std::move(planes.norm), std::move(a), std::move(b), std::move(o),
              std::move(out_statistics), mask.clone()}};
   }
-  /// The same y with nothing kept. Where rows are fused the channels pass in groups, each with
-  /// exchanges of its own (the same volume in all): beside x and y a rank then holds one pair tile
-  /// and a few of a group's.
+  /// The same y with nothing kept. From 64 channels on they pass in four groups, each with exchanges of
+  /// its own (the same volume in all): beside x and y a rank holds one pair tile and a few of a group's.
+  /// Where a group has too few planes for all ranks to have work there are two groups, or one.
   template <class Context>
   X infer(Context& ctx, X const& x, Mask const& mask) const {
-    if constexpr (rows::is_fused) {
-      constexpr std::int64_t count = C / inference_groups;
-      using part = detail::channel_tile<Space, count>;
-      auto made = detail::statistics_for(ctx, x);
-      typename rows::tile o(ctx, rows::template planes_of<C>(x));
-      for (std::int64_t first = 0; first < C; first += count) {
-        part a(ctx, rows::template planes_of<count>(x)), b(ctx, a.global());
-        rows::template to_planes_part<count>(ctx, x, mask, norm_in, p_in, g_in, first, a, b, made);
-        auto const group = triangle_product<Direction, Space, count, Schedule>::infer(
-            ctx, std::move(a), std::move(b));
-        rows::put_channels(ctx, group, first, o);
-      }
-      return rows::output_only(ctx, x, made, o, *this);
-    } else {
-      return forward(ctx, x, mask).y;
+    if constexpr (most_inference_groups == 4) {
+      if (groups_give_work_to_all(ctx, 4)) return infer_in_groups<4>(ctx, x, mask);
+      if (groups_give_work_to_all(ctx, 2)) return infer_in_groups<2>(ctx, x, mask);
     }
+    return infer_in_groups<1>(ctx, x, mask);
   }
 
   template <class Context, class... Got>
   result forward(Context&, Got const&...) const {
     (void)sizeof(diagnose<tag, typename contract::inputs, Got...>);
     __builtin_unreachable();
+  }
+
+  /// Whether the rank with most planes has at most an eighth more of them than with all channels at once.
+  template <class Context>
+  static bool groups_give_work_to_all(Context& ctx, std::int64_t groups) {
+    if constexpr (!std::is_same_v<Schedule, channel_all_to_all>) return true;
+    std::int64_t const ranks =
+        ctx.template size<row_axis<Space>>() * ctx.template size<column_axis<Space>>();
+    auto const most = [&](std::int64_t channels) { return (channels + ranks - 1) / ranks; };
+    return 8 * groups * most(C / groups) <= 9 * most(C);
+  }
+  template <int Groups, class Context>
+  X infer_in_groups(Context& ctx, X const& x, Mask const& mask) const {
+    constexpr std::int64_t count = C / Groups;
+    using part = detail::channel_tile<Space, count>;
+    auto made = detail::statistics_for(ctx, x);
+    auto const group_of = [&](std::int64_t first) {
+      part a(ctx, rows::template planes_of<count>(x)), b(ctx, a.global());
+      rows::template to_planes_part<count>(ctx, x, mask, norm_in, p_in, g_in, first, a, b, made);
+      return triangle_product<Direction, Space, count, Schedule>::infer(ctx, std::move(a),
+                                                                        std::move(b));
+    };
+    if constexpr (Groups == 1) {
+      auto const o = group_of(0);
+      return rows::output_only(ctx, x, made, o, *this);
+    } else {
+      typename rows::tile o(ctx, rows::template planes_of<C>(x));
+      for (std::int64_t first = 0; first < C; first += count)
+        rows::put_channels(ctx, group_of(first), first, o);
+      return rows::output_only(ctx, x, made, o, *this);
+    }
   }
 
   // Where ranks share memory: a and b are stored in the tiles of the ranks that multiply them, and o is

@@ -5,15 +5,14 @@
 //   output      o from planes; y = (LN_out(o) Wpo^T) sigmoid(u Wgo^T)
 //
 // and their adjoints, which recompute u, w and the projections from kept statistics. Local: planes are
-// tiles in the placement of a pair. A backend that has them as one operation each
-// (backend/fused_rows.hpp) holds a few rows at a time; elsewhere single operations follow each other.
+// tiles in the placement of a pair. What lies between is there for some positions at a time.
 
 #include <utility>
 
 #include "dtm/core/space.hpp"
-#include "dtm/kernels/masked_gate.hpp"
 #include "dtm/ops/channels.hpp"
 #include "dtm/ops/fused_rows.hpp"
+#include "dtm/ops/gated_rows.hpp"
 
 namespace dtm {
 
@@ -33,7 +32,8 @@ struct triangle_rows {
   using Mask = pair_tensor<Space>;
   using tile = detail::channel_tile<Space, C>;
   using statistics = layer_norm_statistics<X>;
-  static constexpr bool is_fused = local::fused_rows<typename Space::device>::available;
+  /// Whether planes may lie in the tiles of other ranks.
+  static constexpr bool of_peers = local::fused_rows<typename Space::device>::available;
 
   struct planes {
     tile a, b;
@@ -42,36 +42,23 @@ struct triangle_rows {
   template <class Context, class Norm, class Linear>
   static planes to_planes(Context& ctx, X const& x, Mask const& mask, Norm const& norm,
                           Linear const& p, Linear const& g) {
-    if constexpr (is_fused) {
-      planes result{tile(ctx, planes_of<C>(x)), tile(ctx, planes_of<C>(x)),
-                    detail::statistics_for(ctx, x)};
-      to_planes_part<C>(ctx, x, mask, norm, p, g, 0, result.a, result.b, result.norm);
-      return result;
-    } else {
-      auto [u, made] = layer_norm_forward(ctx, x, norm.weight, norm.bias);
-      auto const t = linear(ctx, u, p.weight);
-      auto const h = linear(ctx, u, g.weight);
-      u.release();
-      planes result{tile(ctx, planes_of<C>(x)), tile(ctx, planes_of<C>(x)), std::move(made)};
-      local::for_each(
-          ctx, t.size(),
-          kernels::masked_gate_to_planes<T>{t.data(), h.data(), mask.data(), positions_of(x), C,
-                                            result.a.data(), result.b.data()});
-      return result;
-    }
+    planes result{tile(ctx, planes_of<C>(x)), tile(ctx, planes_of<C>(x)),
+                  detail::statistics_for(ctx, x)};
+    to_planes_part<C>(ctx, x, mask, norm, p, g, 0, result.a, result.b, result.norm);
+    return result;
   }
-  /// Channels [first, first + Count) of both halves alone, where is_fused; fills the statistics.
+  /// Channels [first, first + Count) of both halves alone; fills the statistics.
   template <std::int64_t Count, class Context, class Norm, class Linear, class Part>
   static void to_planes_part(Context& ctx, X const& x, Mask const& mask, Norm const& norm,
                              Linear const& p, Linear const& g, std::int64_t first, Part& a, Part& b,
                              statistics& made) {
     static_assert(std::is_same_v<Part, detail::channel_tile<Space, Count>>);
-    local::run_fused(ctx, local::gated_to_planes<T>{detail::normalised(x, norm, made),
-                                                    p.weight.data(), g.weight.data(), mask.data(),
-                                                    A(1e-5), first, Count, a.data(), b.data()});
+    local::run_rows(ctx, local::gated_to_planes<T>{detail::normalised(x, norm, made),
+                                                   p.weight.data(), g.weight.data(), mask.data(),
+                                                   A(1e-5), first, Count, a.data(), b.data()});
   }
 
-  /// All channels of both halves into planes that lie elsewhere, where is_fused; the statistics.
+  /// All channels of both halves into planes that lie elsewhere, where `of_peers`; the statistics.
   template <class Context, class Norm, class Linear, class Planes>
   static statistics to_planes_elsewhere(Context& ctx, X const& x, Mask const& mask,
                                         Norm const& norm, Linear const& p, Linear const& g,
@@ -93,29 +80,12 @@ struct triangle_rows {
   static X to_planes_backward(Context& ctx, X const& x, Mask const& mask, statistics const& made,
                               Module const& m, tile const& da, tile const& db, X du,
                               Gradients& gradients) {
-    if constexpr (is_fused) {
-      local::run_fused(
-          ctx,
-          local::gated_to_planes_backward<T>{
-              detail::normalised(x, m.norm_in, made), m.p_in.weight.data(), m.g_in.weight.data(),
-              mask.data(), da.data(), db.data(), du.data(), du.data(), gradients.p_in.weight.data(),
-              gradients.g_in.weight.data(), detail::norm_gradients_of(gradients.norm_in)});
-      return du;
-    } else {
-      auto const u = layer_norm_again(ctx, x, made, m.norm_in.weight, m.norm_in.bias);
-      auto p = linear(ctx, u, m.p_in.weight);
-      auto h = linear(ctx, u, m.g_in.weight);
-      local::for_each(ctx, p.size(),
-                      kernels::masked_gate_from_planes_backward<T>{
-                          da.data(), db.data(), p.data(), h.data(), mask.data(), positions_of(x), C,
-                          p.data(), h.data()});
-      add_weight_gradient(ctx, p, u, gradients.p_in.weight);
-      add_weight_gradient(ctx, h, u, gradients.g_in.weight);
-      add_linear_backward_input(ctx, p, m.p_in.weight, du);
-      add_linear_backward_input(ctx, h, m.g_in.weight, du);
-      return layer_norm_backward(ctx, du, x, made, m.norm_in.weight, gradients.norm_in.weight,
-                                 gradients.norm_in.bias);
-    }
+    local::run_rows(ctx, local::gated_to_planes_backward<T>{
+                             detail::normalised(x, m.norm_in, made), m.p_in.weight.data(),
+                             m.g_in.weight.data(), mask.data(), da.data(), db.data(), du.data(),
+                             du.data(), gradients.p_in.weight.data(), gradients.g_in.weight.data(),
+                             detail::norm_gradients_of(gradients.norm_in)});
+    return du;
   }
 
   /// Channels [first, first + Count) of planes.
@@ -137,48 +107,37 @@ struct triangle_rows {
   template <class Context, class Module>
   static output_result output(Context& ctx, X const& x, statistics const& made, tile const& planes,
                               Module const& m) {
-    if constexpr (is_fused) {
-      return output_of(ctx, x, made, planes.data(), {}, m);
-    } else {
-      auto o = channels_last(ctx, planes);
-      auto [w, out_made] = layer_norm_forward(ctx, o, m.norm_out.weight, m.norm_out.bias);
-      auto y = linear(ctx, w, m.p_out.weight);
-      w.release();
-      auto const u = layer_norm_again(ctx, x, made, m.norm_in.weight, m.norm_in.bias);
-      auto const e = linear(ctx, u, m.g_out.weight);
-      local::for_each(ctx, y.size(), kernels::gate<T>{y.data(), e.data(), y.data()});
-      return {std::move(y), std::move(o), std::move(out_made)};
-    }
+    return output_of(ctx, x, made, planes.data(), {}, m);
   }
 
-  /// The same of planes that lie elsewhere, or together where those have no `first`; where is_fused.
+  /// The same of planes that lie elsewhere, where `of_peers`, or together where those have no `first`.
   template <class Context, class Module>
   static output_result output_of(Context& ctx, X const& x, statistics const& made,
                                  T const* together, local::scattered_planes<T> elsewhere,
                                  Module const& m) {
     output_result result{X(ctx, x.global()), X(ctx, x.global()), detail::statistics_for(ctx, x)};
-    local::run_fused(ctx, local::gated_output<T>{
-                              detail::normalised(x, m.norm_in, made), together,
-                              detail::norm_weights_of(m.norm_out), detail::pointers_to(result.norm),
-                              m.p_out.weight.data(), m.g_out.weight.data(), A(1e-5),
-                              result.o.data(), result.y.data(), elsewhere});
+    local::run_rows(ctx, local::gated_output<T>{
+                             detail::normalised(x, m.norm_in, made), together,
+                             detail::norm_weights_of(m.norm_out), detail::pointers_to(result.norm),
+                             m.p_out.weight.data(), m.g_out.weight.data(), A(1e-5), result.o.data(),
+                             result.y.data(), elsewhere});
     return result;
   }
 
-  /// y alone, where is_fused.
+  /// y alone.
   template <class Context, class Module>
   static X output_only(Context& ctx, X const& x, statistics const& made, tile const& planes,
                        Module const& m) {
     X y(ctx, x.global());
-    local::run_fused(ctx, local::gated_output<T>{detail::normalised(x, m.norm_in, made),
-                                                 planes.data(),
-                                                 detail::norm_weights_of(m.norm_out),
-                                                 {nullptr, nullptr},
-                                                 m.p_out.weight.data(),
-                                                 m.g_out.weight.data(),
-                                                 A(1e-5),
-                                                 nullptr,
-                                                 y.data()});
+    local::run_rows(ctx, local::gated_output<T>{detail::normalised(x, m.norm_in, made),
+                                                planes.data(),
+                                                detail::norm_weights_of(m.norm_out),
+                                                {nullptr, nullptr},
+                                                m.p_out.weight.data(),
+                                                m.g_out.weight.data(),
+                                                A(1e-5),
+                                                nullptr,
+                                                y.data()});
     return y;
   }
 
@@ -191,41 +150,20 @@ struct triangle_rows {
   static output_cotangents output_backward(Context& ctx, X const& x, statistics const& in_made,
                                            X const& o, statistics const& out_made, Module const& m,
                                            X const& dy, Gradients& gradients) {
-    if constexpr (is_fused) {
-      output_cotangents result{tile(ctx, planes_of<C>(x)), X(ctx, x.global())};
-      local::run_fused(
-          ctx, local::gated_output_backward<T>{
-                   detail::normalised(x, m.norm_in, in_made), o.data(),
-                   detail::norm_weights_of(m.norm_out), detail::pointers_to(out_made),
-                   m.p_out.weight.data(), m.g_out.weight.data(), dy.data(), result.d_o.data(),
-                   result.du.data(), gradients.p_out.weight.data(), gradients.g_out.weight.data(),
-                   detail::norm_gradients_of(gradients.norm_out)});
-      return result;
-    } else {
-      auto const u = layer_norm_again(ctx, x, in_made, m.norm_in.weight, m.norm_in.bias);
-      auto const w = layer_norm_again(ctx, o, out_made, m.norm_out.weight, m.norm_out.bias);
-      auto y0 = linear(ctx, w, m.p_out.weight);
-      auto e = linear(ctx, u, m.g_out.weight);
-      local::for_each(
-          ctx, y0.size(),
-          kernels::gate_backward<T>{dy.data(), y0.data(), e.data(), y0.data(), e.data()});
-      add_weight_gradient(ctx, e, u, gradients.g_out.weight);
-      add_weight_gradient(ctx, y0, w, gradients.p_out.weight);
-      X du = linear_backward_input(ctx, e, m.g_out.weight);
-      auto const dw = linear_backward_input(ctx, y0, m.p_out.weight);
-      auto const d_o = layer_norm_backward(ctx, dw, o, out_made, m.norm_out.weight,
-                                           gradients.norm_out.weight, gradients.norm_out.bias);
-      return {channels_first(ctx, d_o), std::move(du)};
-    }
+    output_cotangents result{tile(ctx, planes_of<C>(x)), X(ctx, x.global())};
+    local::run_rows(
+        ctx, local::gated_output_backward<T>{
+                 detail::normalised(x, m.norm_in, in_made), o.data(),
+                 detail::norm_weights_of(m.norm_out), detail::pointers_to(out_made),
+                 m.p_out.weight.data(), m.g_out.weight.data(), dy.data(), result.d_o.data(),
+                 result.du.data(), gradients.p_out.weight.data(), gradients.g_out.weight.data(),
+                 detail::norm_gradients_of(gradients.norm_out)});
+    return result;
   }
 
   template <std::int64_t Count>
   static global_extents<4> planes_of(X const& x) {
     return {{x.global_extent(0), Count, x.global_extent(1), x.global_extent(2)}};
-  }
-  static std::int64_t positions_of(X const& x) {
-    auto const held = x.to_local();
-    return held.extent[1] * held.extent[2];
   }
 };
 

@@ -6,9 +6,7 @@
 #include <cstdint>
 
 #include "dtm/backend/attended_rows.hpp"
-#include "dtm/backend/local.hpp"
-#include "dtm/core/scratch.hpp"
-#include "dtm/kernels/elementwise.hpp"
+#include "dtm/ops/composed_rows.hpp"
 
 namespace dtm::local {
 
@@ -17,46 +15,12 @@ namespace detail {
 template <class Context>
 inline constexpr bool attends_rows = fused_attended_rows<typename Context::device_type>::available;
 
-/// Rows whose positions keep a device busy, or are near the host's caches.
+/// Rows of so many positions.
 template <class Device>
 std::int64_t rows_together(attention_shape const& s) {
   std::int64_t const longer = s.queries > s.keys ? s.queries : s.keys,
-                     most = fused_attended_rows<Device>::available ? 4096 : 65536,
-                     each = most / (longer > 0 ? longer : 1);
+                     each = positions_together<Device> / (longer > 0 ? longer : 1);
   return each < 1 ? 1 : each < s.rows ? each : s.rows;
-}
-
-/// result [positions, out] = x [positions, in] W^T.
-template <class Context, class T>
-void project(Context& ctx, std::int64_t positions, std::int64_t in, std::int64_t out, T const* x,
-             T const* weight, T* result) {
-  gemm_shape shape{1, positions, out, in};
-  shape.right_transposed = true;
-  gemm(ctx, shape, x, weight, result);
-}
-/// dx (+)= dy W, dW += dy^T x.
-template <class Context, class T, class Result>
-void project_backward(Context& ctx, std::int64_t positions, std::int64_t in, std::int64_t out,
-                      T const* dy, T const* weight, Result* dx, bool add) {
-  gemm_shape shape{1, positions, in, out};
-  shape.accumulate = add;
-  gemm(ctx, shape, dy, weight, dx);
-}
-template <class Context, class T, class A>
-void add_projection_gradient(Context& ctx, std::int64_t positions, std::int64_t in,
-                             std::int64_t out, T const* dy, T const* x, A* gradient) {
-  gemm_shape shape{1, out, in, positions};
-  shape.left_transposed = true;
-  shape.accumulate = true;
-  gemm(ctx, shape, dy, x, gradient);
-}
-
-template <class Context, class T>
-void norm_again(Context& ctx, normalised_rows<T> const& in, std::int64_t first,
-                std::int64_t positions, T* u) {
-  layer_norm_apply(ctx, positions, in.channels, in.x + first * in.channels,
-                   in.statistics.mean + first, in.statistics.rstd + first, in.norm.gamma,
-                   in.norm.beta, u);
 }
 
 /// A block of rows: of all samples it begins with row `first`.
@@ -125,15 +89,21 @@ void run_rows(Context& ctx, norm_to_planes<T> const& arg) {
   if constexpr (detail::attends_rows<Context>) {
     run_attended(ctx, arg);
   } else {
+    using Device = typename Context::device_type;
     auto const& in = arg.in;
-    scratch<T> u(ctx.memory(), in.batch * in.positions * in.channels);
-    layer_norm_forward(ctx, in.batch * in.positions, in.channels, arg.eps, in.x, in.norm.gamma,
-                       in.norm.beta, u.data(), in.statistics.mean, in.statistics.rstd);
-    gemm_shape shape{1, arg.count, in.positions, in.channels};
-    shape.right_transposed = true;
-    for (std::int64_t b = 0; b < in.batch; ++b)
-      gemm(ctx, shape, arg.weight, u.data() + b * in.positions * in.channels,
-           arg.planes + b * arg.count * in.positions);
+    std::int64_t const most = std::min(detail::positions_together<Device>, in.positions);
+    scratch<T> u(ctx.memory(), most * in.channels), planes(ctx.memory(), most * arg.count);
+    detail::each_block_of_planes<Device>(
+        in.batch, arg.count, in.positions, [&](detail::block_of_positions const& block) {
+          layer_norm_forward(ctx, block.length, in.channels, arg.eps,
+                             in.x + block.first * in.channels, in.norm.gamma, in.norm.beta,
+                             u.data(), in.statistics.mean + block.first,
+                             in.statistics.rstd + block.first);
+          gemm_shape shape{1, arg.count, block.length, in.channels};
+          shape.right_transposed = true;
+          gemm(ctx, shape, arg.weight, u.data(), planes.data());
+          put_positions(ctx, block.runs, arg.count, 1, planes.data(), arg.planes + block.planes);
+        });
   }
 }
 
@@ -143,28 +113,33 @@ void run_rows(Context& ctx, norm_to_planes_backward<T> const& arg) {
     run_attended(ctx, arg);
   } else {
     using A = accumulate_t<T>;
+    using Device = typename Context::device_type;
     auto const& in = arg.in;
-    std::int64_t const count = in.batch * arg.count * in.positions,
-                       elements = in.batch * in.positions * in.channels;
-    scratch<T> planes(ctx.memory(), count), u(ctx.memory(), elements),
-        total(ctx.memory(), elements);
-    for_each(ctx, count, kernels::convert<A, T>{arg.d_planes, planes.data()});
-    for_each(ctx, elements, kernels::convert<A, T>{arg.du, total.data()});
-    detail::norm_again(ctx, in, 0, in.batch * in.positions, u.data());
-    for (std::int64_t b = 0; b < in.batch; ++b) {
-      T const* const plane = planes.data() + b * arg.count * in.positions;
-      std::int64_t const first = b * in.positions * in.channels;
-      gemm_shape adjoint{1, in.positions, in.channels, arg.count};
-      adjoint.left_transposed = true;
-      adjoint.accumulate = true;
-      gemm(ctx, adjoint, plane, arg.weight, total.data() + first);
-      gemm_shape sum{1, arg.count, in.channels, in.positions};
-      sum.accumulate = true;
-      gemm(ctx, sum, plane, u.data() + first, arg.gradient);
-    }
-    layer_norm_backward(ctx, in.batch * in.positions, in.channels, total.data(), in.x,
-                        in.statistics.mean, in.statistics.rstd, in.norm.gamma, arg.dx,
-                        arg.norm_gradient.gamma, arg.norm_gradient.beta);
+    std::int64_t const most = std::min(detail::positions_together<Device>, in.positions);
+    scratch<A> d_planes(ctx.memory(), most * arg.count);
+    scratch<T> planes(ctx.memory(), most * arg.count), u(ctx.memory(), most * in.channels),
+        total(ctx.memory(), most * in.channels);
+    detail::each_block_of_planes<Device>(
+        in.batch, arg.count, in.positions, [&](detail::block_of_positions const& block) {
+          std::int64_t const elements = block.length * in.channels,
+                             count = block.length * arg.count, at = block.first * in.channels;
+          take_positions(ctx, block.runs, arg.count, 1, arg.d_planes + block.planes,
+                         d_planes.data());
+          for_each(ctx, count, kernels::convert<A, T>{d_planes.data(), planes.data()});
+          for_each(ctx, elements, kernels::convert<A, T>{arg.du + at, total.data()});
+          detail::norm_again(ctx, in, block.first, block.length, u.data());
+          gemm_shape adjoint{1, block.length, in.channels, arg.count};
+          adjoint.left_transposed = true;
+          adjoint.accumulate = true;
+          gemm(ctx, adjoint, planes.data(), arg.weight, total.data());
+          gemm_shape sum{1, arg.count, in.channels, block.length};
+          sum.accumulate = true;
+          gemm(ctx, sum, planes.data(), u.data(), arg.gradient);
+          layer_norm_backward(ctx, block.length, in.channels, total.data(), in.x + at,
+                              in.statistics.mean + block.first, in.statistics.rstd + block.first,
+                              in.norm.gamma, arg.dx + at, arg.norm_gradient.gamma,
+                              arg.norm_gradient.beta);
+        });
   }
 }
 
