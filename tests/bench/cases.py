@@ -94,7 +94,7 @@ class Case:
     @property
     def own_passes(self):
         """Of this library; forward without anything kept beside the one that keeps."""
-        return [self.which] + [INFER] * (self.which == FORWARD and self.module != "transition")
+        return [self.which] + [INFER] * (self.which == FORWARD)
 
     @property
     def name(self):

@@ -59,4 +59,25 @@ void triangle_on_meshes(parity_plan plan = {}) {
   if (ran == 0) WARN("cannon runs on square meshes only; none here");
 }
 
+/// With nothing kept the same bits, on every mesh that the schedule runs on.
+template <class Schedule, std::int64_t C>
+void triangle_infers_as_forward() {
+  using module_type = triangle_multiplication<outgoing, space_of<float>, C, Schedule>;
+  for (auto const& sizes : meshes()) {
+    if (std::is_same_v<Schedule, cannon> && !is_square(sizes)) continue;
+    test_context ctx(world(), sizes, 0, test_options());
+    module_type module(ctx);
+    each_parameter(module, [](std::string const& name, auto& parameter) {
+      fill(parameter, draw_activation, key_of(3, name));
+    });
+    auto const bound = extents{bind<batch>(2), bind<tokens>(12)};
+    typename module_type::X x(ctx, bound);
+    typename module_type::Mask mask(ctx, bound);
+    fill(x, draw_activation, 5);
+    fill(mask, draw_weight_mask, 6);
+    auto const expected = module.forward(ctx, x, mask);
+    CHECK(bytes_of(module.infer(ctx, x, mask)) == bytes_of(expected.y));
+  }
+}
+
 }  // namespace dtm::testing

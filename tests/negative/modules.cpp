@@ -67,3 +67,21 @@ void program(context_type& ctx, triangle const& module, triangle::kept& saved) {
   module.backward(ctx, std::move(saved), any<z_type>(), any<complete_gradients_of_t<triangle>>());
 }
 #endif
+
+// case 5: error: static.assert.*dtm contract: the operand is a pending reduction
+// case 5: operation_on_partial<.*operation::layer_norm, .*cp1, .*partial<.*sum ?>
+#if DTM_CASE == 5
+using pending = with_layout_t<single, with_placement_t<single::layout_type, cp1, partial<sum>>>;
+void program(context_type& ctx, transition<space_type, 8, 16, pending> const& module) {
+  module.forward(ctx, any<pending>());
+}
+#endif
+
+// case 6: error: static.assert.*dtm contract: this operation needs the whole dimension
+// case 6: dimension_is_sharded<.*operation::layer_norm, .*cp1, 2>
+#if DTM_CASE == 6
+using cut = with_layout_t<single, with_placement_t<single::layout_type, cp1, shard<2>>>;
+void program(context_type& ctx, transition<space_type, 8, 16, cut> const& module) {
+  module.forward(ctx, any<cut>());
+}
+#endif

@@ -94,7 +94,7 @@ TEST_CASE("a transition of 30 000 tokens holds little beside its operands") {
     auto const peak_of = [&](auto const& work) {
       return double(measure(ctx, work).peak.peak_bytes) / double(x.bytes());
     };
-    // two statistics a position are a sixteenth of a tile of bf16
+    // two statistics a position are a thirty-second of a tile of bf16
     CHECK(peak_of([&] { return module.infer(ctx, x); }) < 1.1);    // y
     CHECK(peak_of([&] { return module.forward(ctx, x); }) < 2.1);  // y and x, kept
     CHECK(peak_of([&] { return module.backward(ctx, std::move(made.saved), x, gradients); }) < 1.1);

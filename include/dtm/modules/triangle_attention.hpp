@@ -24,7 +24,8 @@
 // Saved, per rank: x, o (C + heads Width elements a position), the mask, two statistics a position and
 // two a position and head; no score and no gathered bias. At a peak a rank of many rows holds, in pair
 // tiles beside x, y and what is kept: by rows 1 in infer, 1 forward and 3 backward, by whatever
-// transport; by the ring 4.2, 2.2 and 6.2 where ranks share memory.
+// transport (a tile of accumulate_t in backward is two of bf16); by the ring 4.2, 2.2 and 6.2 where ranks
+// share memory.
 // Parameter gradients add, dx is assigned; the mask is one of keys, of any weights, and has no gradient.
 // Scores, maxima and sums are of accumulate_t. A row whose keys are all masked attends to what the large
 // constant leaves of its scores: to all keys alike where it is beyond the precision of accumulate_t.

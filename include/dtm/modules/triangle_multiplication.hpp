@@ -61,10 +61,11 @@ struct triangle_multiplication : module_base<Space> {
   using rows = triangle_rows<Space, C>;
   using product = triangle_product<Direction, Space, C, Schedule>;
   using Operand = typename product::operand;
+  static constexpr bool deals_planes = std::is_same_v<Schedule, channel_all_to_all>;
   static constexpr int most_inference_groups = C % 4 == 0 && C >= 64 ? 4 : 1;
 
   template <class Context>
-  static constexpr bool deals = rows::of_peers&& std::is_same_v<Schedule, channel_all_to_all>;
+  static constexpr bool deals = rows::of_peers&& deals_planes;
 
   struct contract {
     using inputs = dtm::inputs<named<arg::x, X>, named<arg::mask, Mask>>;
@@ -124,16 +125,19 @@ struct triangle_multiplication : module_base<Space> {
             {x.clone(), std::move(planes.norm), std::move(a), std::move(b), std::move(o),
              std::move(out_statistics), mask.clone()}};
   }
-  /// The same y with nothing kept. From 64 channels on they pass in four groups, each with exchanges of
-  /// its own (the same volume in all): beside x and y a rank holds one pair tile and a few of a group's.
-  /// Where a group has too few planes for all ranks to have work there are two groups, or one.
+  /// The same y with nothing kept. From 64 channels on, where their number divides by four, they pass in
+  /// four groups, each with exchanges of its own (the same volume in all): beside x and y a rank holds
+  /// one pair tile and a few of a group's. Where that gives one rank too much of the work there are two
+  /// groups, or one.
   template <class Context>
   X infer(Context& ctx, X const& x, Mask const& mask) const {
-    if constexpr (most_inference_groups == 4) {
-      if (groups_give_work_to_all(ctx, 4)) return infer_in_groups<4>(ctx, x, mask);
-      if (groups_give_work_to_all(ctx, 2)) return infer_in_groups<2>(ctx, x, mask);
+    if constexpr (deals_planes && most_inference_groups == 4) {
+      if (groups_are_even(ctx, 4)) return infer_in_groups<4>(ctx, x, mask);
+      if (groups_are_even(ctx, 2)) return infer_in_groups<2>(ctx, x, mask);
+      return infer_in_groups<1>(ctx, x, mask);
+    } else {
+      return infer_in_groups<most_inference_groups>(ctx, x, mask);
     }
-    return infer_in_groups<1>(ctx, x, mask);
   }
 
   template <class Context, class... Got>
@@ -144,8 +148,7 @@ struct triangle_multiplication : module_base<Space> {
 
   /// Whether the rank with most planes has at most an eighth more of them than with all channels at once.
   template <class Context>
-  static bool groups_give_work_to_all(Context& ctx, std::int64_t groups) {
-    if constexpr (!std::is_same_v<Schedule, channel_all_to_all>) return true;
+  static bool groups_are_even(Context& ctx, std::int64_t groups) {
     std::int64_t const ranks =
         ctx.template size<row_axis<Space>>() * ctx.template size<column_axis<Space>>();
     auto const most = [&](std::int64_t channels) { return (channels + ranks - 1) / ranks; };

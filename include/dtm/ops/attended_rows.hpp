@@ -89,21 +89,21 @@ void run_rows(Context& ctx, norm_to_planes<T> const& arg) {
   if constexpr (detail::attends_rows<Context>) {
     run_attended(ctx, arg);
   } else {
-    using Device = typename Context::device_type;
     auto const& in = arg.in;
-    std::int64_t const most = std::min(detail::positions_together<Device>, in.positions);
-    scratch<T> u(ctx.memory(), most * in.channels), planes(ctx.memory(), most * arg.count);
-    detail::each_block_of_planes<Device>(
-        in.batch, arg.count, in.positions, [&](detail::block_of_positions const& block) {
-          layer_norm_forward(ctx, block.length, in.channels, arg.eps,
-                             in.x + block.first * in.channels, in.norm.gamma, in.norm.beta,
-                             u.data(), in.statistics.mean + block.first,
-                             in.statistics.rstd + block.first);
-          gemm_shape shape{1, arg.count, block.length, in.channels};
-          shape.right_transposed = true;
-          gemm(ctx, shape, arg.weight, u.data(), planes.data());
-          put_positions(ctx, block.runs, arg.count, 1, planes.data(), arg.planes + block.planes);
-        });
+    detail::blocks_of_positions<typename Context::device_type> const blocks{in.batch, in.positions};
+    scratch<T> u(ctx.memory(), blocks.most() * in.channels);
+    detail::planes_of_block<T> planes(ctx.memory(), blocks, arg.count);
+    blocks.each(arg.count, [&](detail::block_of_positions const& block) {
+      layer_norm_forward(ctx, block.length(), in.channels, arg.eps,
+                         in.x + block.first * in.channels, in.norm.gamma, in.norm.beta, u.data(),
+                         in.statistics.mean + block.first, in.statistics.rstd + block.first);
+      gemm_shape shape{1, arg.count, block.each, in.channels};
+      shape.right_transposed = true;
+      for (std::int64_t s = 0; s < block.samples; ++s)
+        gemm(ctx, shape, arg.weight, u.data() + s * block.each * in.channels,
+             planes.place(block, arg.planes) + s * arg.count * block.each);
+      planes.put(ctx, block, arg.planes);
+    });
   }
 }
 
@@ -113,33 +113,34 @@ void run_rows(Context& ctx, norm_to_planes_backward<T> const& arg) {
     run_attended(ctx, arg);
   } else {
     using A = accumulate_t<T>;
-    using Device = typename Context::device_type;
     auto const& in = arg.in;
-    std::int64_t const most = std::min(detail::positions_together<Device>, in.positions);
-    scratch<A> d_planes(ctx.memory(), most * arg.count);
-    scratch<T> planes(ctx.memory(), most * arg.count), u(ctx.memory(), most * in.channels),
-        total(ctx.memory(), most * in.channels);
-    detail::each_block_of_planes<Device>(
-        in.batch, arg.count, in.positions, [&](detail::block_of_positions const& block) {
-          std::int64_t const elements = block.length * in.channels,
-                             count = block.length * arg.count, at = block.first * in.channels;
-          take_positions(ctx, block.runs, arg.count, 1, arg.d_planes + block.planes,
-                         d_planes.data());
-          for_each(ctx, count, kernels::convert<A, T>{d_planes.data(), planes.data()});
-          for_each(ctx, elements, kernels::convert<A, T>{arg.du + at, total.data()});
-          detail::norm_again(ctx, in, block.first, block.length, u.data());
-          gemm_shape adjoint{1, block.length, in.channels, arg.count};
-          adjoint.left_transposed = true;
-          adjoint.accumulate = true;
-          gemm(ctx, adjoint, planes.data(), arg.weight, total.data());
-          gemm_shape sum{1, arg.count, in.channels, block.length};
-          sum.accumulate = true;
-          gemm(ctx, sum, planes.data(), u.data(), arg.gradient);
-          layer_norm_backward(ctx, block.length, in.channels, total.data(), in.x + at,
-                              in.statistics.mean + block.first, in.statistics.rstd + block.first,
-                              in.norm.gamma, arg.dx + at, arg.norm_gradient.gamma,
-                              arg.norm_gradient.beta);
-        });
+    detail::blocks_of_positions<typename Context::device_type> const blocks{in.batch, in.positions};
+    detail::planes_of_block<A> cotangents(ctx.memory(), blocks, arg.count);
+    scratch<T> planes(ctx.memory(), blocks.most() * arg.count),
+        u(ctx.memory(), blocks.most() * in.channels),
+        total(ctx.memory(), blocks.most() * in.channels);
+    blocks.each(arg.count, [&](detail::block_of_positions const& block) {
+      std::int64_t const length = block.length(), at = block.first * in.channels;
+      for_each(ctx, length * arg.count,
+               kernels::convert<A, T>{cotangents.take(ctx, block, arg.d_planes), planes.data()});
+      for_each(ctx, length * in.channels, kernels::convert<A, T>{arg.du + at, total.data()});
+      detail::norm_again(ctx, in, block.first, length, u.data());
+      gemm_shape adjoint{1, block.each, in.channels, arg.count};
+      adjoint.left_transposed = true;
+      adjoint.accumulate = true;
+      gemm_shape sum{1, arg.count, in.channels, block.each};
+      sum.accumulate = true;
+      for (std::int64_t s = 0; s < block.samples; ++s) {
+        T const* const of_sample = planes.data() + s * arg.count * block.each;
+        std::int64_t const first = s * block.each * in.channels;
+        gemm(ctx, adjoint, of_sample, arg.weight, total.data() + first);
+        gemm(ctx, sum, of_sample, static_cast<T const*>(u.data() + first), arg.gradient);
+      }
+      layer_norm_backward(ctx, length, in.channels, total.data(), in.x + at,
+                          in.statistics.mean + block.first, in.statistics.rstd + block.first,
+                          in.norm.gamma, arg.dx + at, arg.norm_gradient.gamma,
+                          arg.norm_gradient.beta);
+    });
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "dtm/backend/fused_rows.hpp"
 #include "dtm/backend/local.hpp"
+#include "dtm/core/device.hpp"
 #include "dtm/core/scratch.hpp"
 #include "dtm/kernels/elementwise.hpp"
 #include "dtm/ops/position_runs.hpp"
@@ -29,22 +30,72 @@ void each_block(std::int64_t count, std::int64_t most, F const& f) {
     f(first, std::min(most, count - first));
 }
 
-/// A block of a sample's positions: where it begins among those of all samples, and of planes
-/// [batch, count, positions] what is its own.
+/// A block of positions: several whole samples, or some positions of one. `first` is among the positions
+/// of all samples; of planes [batch, count, positions] those of its samples begin at `planes`.
 struct block_of_positions {
-  std::int64_t first, length;
-  position_runs runs;
-  std::int64_t planes;
+  std::int64_t first, samples, each, planes;
+  position_runs runs;  // in its sample, where it is not whole
+  std::int64_t length() const { return samples * each; }
+  bool is_whole() const { return each == runs.step; }
 };
-template <class Device, class F>
-void each_block_of_planes(std::int64_t batch, std::int64_t count, std::int64_t positions,
-                          F const& f) {
-  for (std::int64_t b = 0; b < batch; ++b)
-    each_block(positions, positions_together<Device>, [&](std::int64_t first, std::int64_t length) {
-      f(block_of_positions{
-          b * positions + first, length, {1, positions, first, length}, b * count * positions});
-    });
-}
+
+template <class Device>
+struct blocks_of_positions {
+  std::int64_t batch, positions;
+
+  bool are_whole() const { return positions <= positions_together<Device>; }
+  std::int64_t samples_together() const {
+    return positions == 0 ? batch : std::min(batch, positions_together<Device> / positions);
+  }
+  std::int64_t most() const {
+    return are_whole() ? samples_together() * positions : positions_together<Device>;
+  }
+  /// f(block) for every block.
+  template <class F>
+  void each(std::int64_t count, F const& f) const {
+    if (positions == 0) return;
+    if (are_whole())
+      return each_block(batch, samples_together(), [&](std::int64_t first, std::int64_t samples) {
+        f(block_of_positions{first * positions, samples, positions, first * count * positions,
+                             position_runs{1, positions, 0, positions}});
+      });
+    for (std::int64_t b = 0; b < batch; ++b)
+      each_block(positions, most(), [&](std::int64_t first, std::int64_t length) {
+        f(block_of_positions{b * positions + first, 1, length, b * count * positions,
+                             position_runs{1, positions, first, length}});
+      });
+  }
+};
+
+/// `count` planes of a block: where they lie if the block is whole, else a copy.
+template <class T>
+class planes_of_block {
+ public:
+  template <class Device>
+  planes_of_block(memory& storage, blocks_of_positions<Device> const& blocks, std::int64_t count)
+      : count_(count), copy_(storage, blocks.are_whole() ? 0 : blocks.most() * count) {}
+
+  template <class Context>
+  T const* take(Context& ctx, block_of_positions const& block, T const* all) {
+    if (block.is_whole()) return all + block.planes;
+    take_positions(ctx, block.runs, count_, 1, all + block.planes, copy_.data());
+    return copy_.data();
+  }
+  /// To be written, and put then.
+  T* place(block_of_positions const& block, T* all) {
+    return block.is_whole() ? all + block.planes : copy_.data();
+  }
+  template <class Context>
+  void put(Context& ctx, block_of_positions const& block, T* all) const {
+    if (!block.is_whole())
+      put_positions(ctx, block.runs, count_, 1, static_cast<T const*>(copy_.data()),
+                    all + block.planes);
+  }
+
+ private:
+  std::int64_t count_;
+  scratch<T> copy_;
+};
 
 /// result [positions, out] = x [positions, in] W^T.
 template <class Context, class T>

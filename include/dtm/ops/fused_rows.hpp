@@ -34,9 +34,10 @@ auto pointers_to(layer_norm_statistics<X> const& made) {
                                    const_cast<A*>(made.rstd.data())};
 }
 
-/// x [batch, ..., channels]: what lies between is positions.
+/// x [batch, ..., channels]: what lies between is positions. x is complete, and its channels whole.
 template <any_tensor X, class Norm>
 auto normalised(X const& x, Norm const& norm, layer_norm_statistics<X> const& made) {
+  (void)sizeof(layer_norm_check<X, typename Norm::vector_type>);
   auto const held = x.to_local();
   std::int64_t positions = 1;
   for (int d = 1; d + 1 < X::rank; ++d) positions *= held.extent[d];

@@ -18,8 +18,8 @@
 #define DTM_TILES_PRAGMA(x) _Pragma(#x)
 #define DTM_TILES_AVX2 "avx2,fma"
 #define DTM_TILES_AVX512 "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma"
-// Every function up to the end is compiled for these instructions; a loop behind DTM_TILES_ROLLED is not
-// unrolled, which clang does to any loop where it is told of some processors.
+// Every function up to the end is compiled for these instructions. Loops behind DTM_TILES_ROLLED are not
+// unrolled by clang, which does that to any loop where it is told of some processors.
 #if defined(__clang__)
 #define DTM_TILES_BEGIN(set) \
   DTM_TILES_PRAGMA(clang attribute push(__attribute__((target(set))), apply_to = function))
