@@ -30,7 +30,8 @@ struct masked_gate_to_planes {
     return T(A(x[at]) * sigmoid(A(g[at])) * A(mask[position]));
   }
   DTM_HD void put(std::int64_t batch, std::int64_t p, std::int64_t ch, T value) const {
-    (ch < channels ? a : b)[(batch * channels + ch % channels) * positions + p] = value;
+    T* const half = ch < channels ? a : b;  // named: g++ 12 with sanitizers miscompiles it unnamed
+    half[(batch * channels + ch % channels) * positions + p] = value;
   }
   DTM_HD void operator()(std::int64_t i) const { transpose_one(*this, i); }
 };
@@ -51,7 +52,8 @@ struct masked_gate_from_planes_backward {
 
   DTM_HD matrix_extents matrix() const { return {2 * channels, positions}; }
   DTM_HD T take(std::int64_t batch, std::int64_t ch, std::int64_t p) const {
-    return (ch < channels ? da : db)[(batch * channels + ch % channels) * positions + p];
+    T const* const half = ch < channels ? da : db;
+    return half[(batch * channels + ch % channels) * positions + p];
   }
   DTM_HD void put(std::int64_t batch, std::int64_t ch, std::int64_t p, T dy) const {
     using A = accumulate_t<T>;
